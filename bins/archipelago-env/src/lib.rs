@@ -1,0 +1,1 @@
+//! The environment: an HTTP server around a world.

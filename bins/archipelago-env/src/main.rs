@@ -1,0 +1,2 @@
+//! The environment: an HTTP server around a world
+fn main() {}

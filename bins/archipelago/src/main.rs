@@ -1,0 +1,2 @@
+//! Run tasks, grade trials, look at results
+fn main() {}

@@ -1,0 +1,2 @@
+//! The MCP file server for worlds
+fn main() {}

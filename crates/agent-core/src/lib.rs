@@ -1,0 +1,1 @@
+//! Agents: the step loop, tools over MCP or in process, budgets, trajectory

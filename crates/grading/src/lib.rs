@@ -1,0 +1,1 @@
+//! Helpers, evals, scoring: from a diff and a trajectory to grades

@@ -1,0 +1,1 @@
+//! Trials: one or many at once; ledger, resume, repetition, statistics

@@ -1,0 +1,20 @@
+//! One chat call, any provider: translate, send, retry, meter.
+//!
+//! [`Models`] turns a name such as `openai/gpt-4.1` into a [`Model`], checking the credentials
+//! before anything is sent. [`Model::chat`] makes one logical call: it repeats what can succeed
+//! when repeated, within a time limit, and returns a [`ChatResponse`] or a typed [`ChatError`]
+//! that knows its owner.
+//!
+//! The crate knows nothing of agents or MCP.
+
+mod call;
+mod error;
+mod model;
+mod models;
+mod provider;
+
+pub use call::{CallLabels, ChatRequest, ChatResponse, FinishReason};
+pub use error::{ChatError, ChatErrorKind, ModelNameError};
+pub use model::{Model, RetryNotice, RetryPolicy};
+pub use models::Models;
+pub use provider::{Provider, Reply};

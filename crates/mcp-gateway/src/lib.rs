@@ -1,0 +1,1 @@
+//! Many MCP servers behind one MCP endpoint: start, supervise, route, hot-swap

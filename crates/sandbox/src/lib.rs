@@ -1,0 +1,1 @@
+//! Where an environment runs, and the client that talks to it

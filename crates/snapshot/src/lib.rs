@@ -1,0 +1,1 @@
+//! Archives of a world: pack, unpack safely, convert, compare

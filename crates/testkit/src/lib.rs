@@ -1,0 +1,1 @@
+//! Checking stubs of model providers and MCP servers
