@@ -1,1 +1,28 @@
-//! Where an environment runs, and the client that talks to it
+//! Where an environment runs, and the client that talks to it.
+//!
+//! A [`Sandbox`] starts an environment and hands back a [`RunningEnvironment`]; what runs inside
+//! is talked to by an [`EnvironmentClient`] over the environment's HTTP interface
+//! (`spec/environment.md`). Two back ends are here: [`ProcessSandbox`], a process of this machine
+//! with its own temporary roots, and [`UrlSandbox`], an environment that someone else started.
+//! The trait is what a container back end has to fulfil as well.
+//!
+//! Every failure says who owns it ([`SandboxError::owner`], [`ClientError::owner`]), and a lost
+//! connection is reported together with the exit status and the last log lines of the environment
+//! that was behind it.
+
+mod client;
+mod error;
+mod process;
+mod rewrite;
+mod running;
+mod sandbox;
+mod url;
+
+pub use client::{
+    Call, ClientError, ClientSettings, EnvironmentClient, FailedServer, Populated, SnapshotSaved,
+};
+pub use error::{EnvironmentDied, LastLines, SandboxError};
+pub use process::{ProcessLimits, ProcessSandbox};
+pub use running::{RunningEnvironment, StopKind, Stopped};
+pub use sandbox::{Sandbox, StartRequest};
+pub use url::UrlSandbox;

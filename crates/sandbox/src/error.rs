@@ -1,0 +1,141 @@
+//! Why an environment could not be started, and that one ended on its own.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use formats::owner::{Failure, Owner};
+
+use crate::ClientError;
+
+/// An environment that ended although nobody stopped it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EnvironmentDied {
+    /// `exit status 3` or `signal 9 (SIGKILL)`.
+    pub exit: String,
+    /// The last lines that it printed, the oldest first; bounded in number and length.
+    pub last_lines: Vec<String>,
+    /// Where all of its output is.
+    pub log: PathBuf,
+}
+
+impl std::error::Error for EnvironmentDied {}
+
+impl std::fmt::Display for EnvironmentDied {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "the environment ended with {}", self.exit)?;
+        write_lines(f, &self.last_lines)
+    }
+}
+
+impl EnvironmentDied {
+    /// The failure as it stands in files.
+    #[must_use]
+    pub fn failure(&self) -> Failure {
+        Failure::new(
+            Owner::Infrastructure,
+            "environment_died",
+            format!("{self} (all output: `{}`)", self.log.display()),
+        )
+        .retryable(true)
+    }
+}
+
+/// Writes the last lines of a log as an indented block, or says that there are none.
+fn write_lines(f: &mut std::fmt::Formatter<'_>, lines: &[String]) -> std::fmt::Result {
+    if lines.is_empty() {
+        return write!(f, " without printing anything");
+    }
+    write!(f, "; its last lines:")?;
+    lines.iter().try_for_each(|line| write!(f, "\n    {line}"))
+}
+
+/// The last lines of a log that belong to an error.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LastLines(pub Vec<String>);
+
+impl std::fmt::Display for LastLines {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write_lines(f, &self.0)
+    }
+}
+
+/// Why an environment could not be started.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SandboxError {
+    /// The folder or the log of the trial cannot be made.
+    #[error("cannot make {what} `{path}`: {source}")]
+    Folder {
+        /// What it is for, in words.
+        what: &'static str,
+        /// Where it should be.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// The environment's program cannot be started.
+    #[error("cannot start the environment program `{program}`: {source}")]
+    Spawn {
+        /// The program.
+        program: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// It ended before it was ready.
+    #[error("the environment did not become ready: {0}")]
+    Died(EnvironmentDied),
+    /// It neither ended nor said where it listens.
+    #[error("the environment did not say within {limit:?} where it listens{last_lines}")]
+    NotListening {
+        /// The limit `ready` of the sandbox.
+        limit: Duration,
+        /// What it printed last.
+        last_lines: LastLines,
+    },
+    /// It said where it listens and does not answer there.
+    #[error("the environment does not answer: {0}")]
+    Unhealthy(#[source] ClientError),
+    /// The caller's token was cancelled.
+    #[error("the start of the environment was cancelled")]
+    Cancelled,
+}
+
+impl SandboxError {
+    /// Who has to act.
+    #[must_use]
+    pub fn owner(&self) -> Owner {
+        match self {
+            Self::Spawn { source, .. } => match source.kind() {
+                std::io::ErrorKind::NotFound | std::io::ErrorKind::PermissionDenied => {
+                    Owner::Configuration
+                }
+                _ => Owner::Infrastructure,
+            },
+            Self::Unhealthy(error) => error.owner(),
+            Self::Cancelled => Owner::Cancelled,
+            Self::Folder { .. } | Self::Died(_) | Self::NotListening { .. } => {
+                Owner::Infrastructure
+            }
+        }
+    }
+
+    /// A stable word for programs.
+    #[must_use]
+    pub const fn kind(&self) -> &'static str {
+        match self {
+            Self::Folder { .. } => "sandbox_folder",
+            Self::Spawn { .. } => "environment_program",
+            Self::Died(_) => "environment_died",
+            Self::NotListening { .. } => "environment_not_ready",
+            Self::Unhealthy(error) => error.kind(),
+            Self::Cancelled => "cancelled",
+        }
+    }
+
+    /// The failure as it stands in files.
+    #[must_use]
+    pub fn failure(&self) -> Failure {
+        Failure::new(self.owner(), self.kind(), self.to_string())
+            .retryable(self.owner() == Owner::Infrastructure)
+    }
+}
