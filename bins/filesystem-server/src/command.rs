@@ -1,0 +1,180 @@
+//! The command line.
+
+use std::{ffi::OsString, path::PathBuf, process::ExitCode, time::Duration};
+
+use clap::{CommandFactory, FromArgMatches, Parser};
+use rmcp::{ServiceExt, transport::stdio_pipes};
+
+use crate::{FilesystemServer, Limits, Settings};
+
+/// Exit code for a wrong command line or configuration.
+const USAGE: u8 = 2;
+/// Exit code for a failure that is not the user's.
+const INFRASTRUCTURE: u8 = 3;
+/// The root when nothing says otherwise: where worlds lie in the container.
+const DEFAULT_ROOT: &str = "/filesystem";
+
+/// MCP file server for worlds, over stdio: shows the files of one directory, and lets them be changed if asked to.
+#[derive(Debug, Parser)]
+#[command(name = "filesystem-server", version)]
+struct Flags {
+    /// Directory to serve [default: APP_FS_ROOT, else FILESYSTEM_ROOT, else /filesystem]
+    #[arg(long, value_name = "DIR")]
+    root: Option<PathBuf>,
+    /// Offer the tools that write, create, edit, move and delete [also: FILESYSTEM_WRITABLE=true]
+    #[arg(long)]
+    writable: bool,
+    #[command(flatten)]
+    limits: LimitFlags,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Limits")]
+struct LimitFlags {
+    /// Largest text file to read or write, in bytes
+    #[arg(long, value_name = "BYTES", env = "FILESYSTEM_MAX_TEXT_BYTES", default_value_t = Limits::default().max_text_bytes)]
+    max_text_bytes: u64,
+    /// Largest picture to return, in bytes
+    #[arg(long, value_name = "BYTES", env = "FILESYSTEM_MAX_IMAGE_BYTES", default_value_t = Limits::default().max_image_bytes)]
+    max_image_bytes: u64,
+    /// Largest result as JSON, in bytes
+    #[arg(long, value_name = "BYTES", env = "FILESYSTEM_MAX_RESULT_BYTES", default_value_t = Limits::default().max_result_bytes)]
+    max_result_bytes: u64,
+    /// Most lines of a listing or search
+    #[arg(long, value_name = "N", env = "FILESYSTEM_MAX_LISTED_ENTRIES", default_value_t = Limits::default().max_listed_entries)]
+    max_listed_entries: usize,
+    /// Most directory entries that one call looks at
+    #[arg(long, value_name = "N", env = "FILESYSTEM_MAX_SCANNED_ENTRIES", default_value_t = Limits::default().max_scanned_entries)]
+    max_scanned_entries: usize,
+    /// Most levels that a search goes down
+    #[arg(long, value_name = "N", env = "FILESYSTEM_MAX_SEARCH_DEPTH", default_value_t = Limits::default().max_search_depth)]
+    max_search_depth: usize,
+    /// Longest time of one listing, search or tree, in seconds
+    #[arg(long, value_name = "SECONDS", env = "FILESYSTEM_MAX_SCAN_TIME", default_value_t = Limits::default().max_scan_time.as_secs())]
+    max_scan_time: u64,
+    /// Most calls at work at the same time
+    #[arg(long, value_name = "N", env = "FILESYSTEM_MAX_CONCURRENT_CALLS", default_value_t = Limits::default().max_concurrent_calls)]
+    max_concurrent_calls: usize,
+}
+
+/// The program: serves MCP on stdin and stdout until stdin closes. `args` starts with the program's name, as
+/// [`std::env::args_os`] does. Starts its own runtime, so it must be called outside of one.
+///
+/// Exit codes: 0 the client closed stdin, 2 wrong flags or a root that cannot be opened, 3 the connection broke.
+pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
+    let flags = Flags::command()
+        .try_get_matches_from(args)
+        .and_then(|matches| Flags::from_arg_matches(&matches));
+    let flags = match flags {
+        Ok(flags) => flags,
+        Err(error) => {
+            // Help and version are no failures, and go to stdout by clap's own choice.
+            let _ = error.print();
+            return if error.use_stderr() {
+                ExitCode::from(USAGE)
+            } else {
+                ExitCode::SUCCESS
+            };
+        }
+    };
+    start_log();
+    let settings = settings(flags, |name| std::env::var_os(name));
+    let server = match FilesystemServer::new(settings) {
+        Ok(server) => server,
+        Err(error) => {
+            tracing::error!("{error}");
+            return ExitCode::from(USAGE);
+        }
+    };
+    let runtime = match tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+    {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            tracing::error!("cannot start the runtime: {error}");
+            return ExitCode::from(INFRASTRUCTURE);
+        }
+    };
+    let ended = runtime.block_on(serve(server));
+    // A call that still reads a slow disk must not keep the process alive; nobody waits for it.
+    runtime.shutdown_background();
+    match ended {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            tracing::error!("{error}");
+            ExitCode::from(INFRASTRUCTURE)
+        }
+    }
+}
+
+async fn serve(server: FilesystemServer) -> anyhow::Result<()> {
+    tracing::info!(root = %server.root().display(), "serving");
+    let service = match server.serve(stdio_pipes()).await {
+        Ok(service) => service,
+        // Closed before the first message: a client that changed its mind.
+        Err(rmcp::service::ServerInitializeError::ConnectionClosed(_)) => return Ok(()),
+        Err(error) => return Err(error.into()),
+    };
+    service.waiting().await?;
+    Ok(())
+}
+
+fn settings(flags: Flags, variable: impl Fn(&str) -> Option<OsString>) -> Settings {
+    let root_variable = |name: &str| {
+        variable(name)
+            .filter(|value| !value.is_empty())
+            .map(PathBuf::from)
+    };
+    let is_on = |name: &str| {
+        variable(name)
+            .and_then(|value| value.into_string().ok())
+            .is_some_and(|value| {
+                matches!(
+                    value.trim().to_ascii_lowercase().as_str(),
+                    "1" | "true" | "yes" | "on"
+                )
+            })
+    };
+    let LimitFlags {
+        max_text_bytes,
+        max_image_bytes,
+        max_result_bytes,
+        max_listed_entries,
+        max_scanned_entries,
+        max_search_depth,
+        max_scan_time,
+        max_concurrent_calls,
+    } = flags.limits;
+    Settings {
+        root: flags
+            .root
+            .or_else(|| root_variable("APP_FS_ROOT"))
+            .or_else(|| root_variable("FILESYSTEM_ROOT"))
+            .unwrap_or_else(|| PathBuf::from(DEFAULT_ROOT)),
+        writable: flags.writable || is_on("FILESYSTEM_WRITABLE"),
+        expose_physical_paths: is_on("EXPOSE_PHYSICAL_PATHS"),
+        limits: Limits {
+            max_text_bytes,
+            max_image_bytes,
+            max_result_bytes,
+            max_listed_entries,
+            max_scanned_entries,
+            max_search_depth,
+            max_scan_time: Duration::from_secs(max_scan_time),
+            max_concurrent_calls,
+        },
+    }
+}
+
+/// Logs to stderr, `RUST_LOG` deciding what. Inside another program, whose log stands already, that one is used.
+fn start_log() {
+    let filter = tracing_subscriber::EnvFilter::try_from_default_env()
+        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("warn,filesystem_server=info"));
+    let _ = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .with_ansi(false)
+        .try_init();
+}
