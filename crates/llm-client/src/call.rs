@@ -21,11 +21,23 @@ pub struct ChatRequest<'a> {
     pub labels: CallLabels<'a>,
 }
 
-/// Ids that go along as headers where a proxy or a custom base URL is in use.
+/// Ids that go along as headers where a proxy or an `api_base` is in use (`spec/llm.md` §3).
+///
+/// Unknown values are left out of the request.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct CallLabels<'a> {
     /// The trajectory that the call belongs to.
     pub trajectory_id: Option<&'a str>,
+    /// Which part of the system asks; `trajectory` if unset.
+    pub service: Option<&'a str>,
+    /// What kind of work it is; `trajectory_single` if unset.
+    pub workload: Option<&'a str>,
+    /// The world that the agent works in.
+    pub world_id: Option<&'a str>,
+    /// One id for all attempts of a call. [`Model::chat`](crate::Model::chat) makes one up if unset.
+    pub call_id: Option<&'a str>,
+    /// The attempt, counted from 1. [`Model::chat`](crate::Model::chat) sets it.
+    pub attempt: Option<u32>,
 }
 
 /// The answer to a chat call.
@@ -44,6 +56,8 @@ pub struct ChatResponse {
     pub model: String,
     /// The answer as it came.
     pub raw: Value,
+    /// The provider's id of the request, for its support.
+    pub request_id: Option<String>,
     /// How many attempts it took.
     pub attempts: u32,
     /// Wall time of all attempts and waits.
@@ -69,6 +83,19 @@ pub enum FinishReason {
 }
 
 impl FinishReason {
+    /// The reason that a chat-completions server names by `word`.
+    #[must_use]
+    pub fn from_word(word: &str) -> Self {
+        match word {
+            "stop" => Self::Stop,
+            "tool_calls" => Self::ToolCalls,
+            "length" => Self::Length,
+            "content_filter" => Self::ContentFilter,
+            "malformed_call" => Self::MalformedCall,
+            other => Self::Other(other.to_owned()),
+        }
+    }
+
     /// The chat-completions word.
     #[must_use]
     pub fn as_str(&self) -> &str {

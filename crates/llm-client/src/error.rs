@@ -20,6 +20,33 @@ pub struct ChatError {
     pub retry_after: Option<Duration>,
     /// The provider's id of the request, for its support.
     pub request_id: Option<String>,
+    /// The provider said that a repetition is useless (`x-should-retry: false`).
+    pub final_word: bool,
+}
+
+impl ChatError {
+    /// A failure without an answer of the provider.
+    pub fn new(
+        kind: ChatErrorKind,
+        provider: impl Into<String>,
+        message: impl Into<String>,
+    ) -> Self {
+        Self {
+            kind,
+            provider: provider.into(),
+            status: None,
+            message: message.into(),
+            retry_after: None,
+            request_id: None,
+            final_word: false,
+        }
+    }
+
+    /// Whether the same request could succeed later.
+    #[must_use]
+    pub const fn is_retryable(&self) -> bool {
+        self.kind.is_retryable() && !self.final_word
+    }
 }
 
 /// The kinds of failure of a chat call.
@@ -56,6 +83,8 @@ pub enum ChatErrorKind {
     NotFound,
     /// A budget of ours is used up.
     Budget,
+    /// A script has no answer for the conversation.
+    Script,
 }
 
 impl ChatErrorKind {
@@ -78,6 +107,7 @@ impl ChatErrorKind {
             Self::Auth => "auth",
             Self::NotFound => "not_found",
             Self::Budget => "budget",
+            Self::Script => "script",
         }
     }
 
@@ -104,7 +134,8 @@ impl ChatErrorKind {
             | Self::NotFound
             | Self::UnsupportedParameter
             | Self::Credit
-            | Self::Budget => Owner::Configuration,
+            | Self::Budget
+            | Self::Script => Owner::Configuration,
             Self::RateLimit
             | Self::Overloaded
             | Self::Server
@@ -120,7 +151,7 @@ impl ChatErrorKind {
 impl From<&ChatError> for Failure {
     fn from(error: &ChatError) -> Self {
         Self::new(error.kind.owner(), error.kind.as_str(), error.to_string())
-            .retryable(error.kind.is_retryable())
+            .retryable(error.is_retryable())
     }
 }
 
@@ -143,6 +174,16 @@ pub enum ModelNameError {
         provider: String,
         /// The providers there are.
         known: String,
+    },
+    /// The provider is known, but this version has no translation for it.
+    #[error("model `{name}`: provider `{provider}` is not available in this version, {hint}")]
+    NotAvailable {
+        /// The name.
+        name: String,
+        /// Its first part.
+        provider: String,
+        /// What to do instead.
+        hint: String,
     },
     /// Credentials are missing.
     #[error("model `{name}` needs credentials: set {variables}")]

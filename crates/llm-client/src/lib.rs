@@ -9,12 +9,18 @@
 
 mod call;
 mod error;
+mod extra_args;
 mod model;
 mod models;
+mod prices;
 mod provider;
+mod providers;
+mod repair;
+pub mod tokens;
 
 pub use call::{CallLabels, ChatRequest, ChatResponse, FinishReason};
 pub use error::{ChatError, ChatErrorKind, ModelNameError};
 pub use model::{Model, RetryNotice, RetryPolicy};
 pub use models::Models;
+pub use prices::{KnownModel, Price, known_model, price_of, table_version};
 pub use provider::{Provider, Reply};

@@ -3,9 +3,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::time::Instant;
+use uuid::Uuid;
+
 use crate::call::{ChatRequest, ChatResponse};
-use crate::error::ChatError;
-use crate::provider::Provider;
+use crate::error::{ChatError, ChatErrorKind};
+use crate::extra_args::Settings;
+use crate::prices::Price;
+use crate::provider::{Provider, Reply};
 
 /// A model that can be asked. Cloning is cheap.
 #[derive(Clone)]
@@ -13,9 +18,14 @@ pub struct Model {
     name: Arc<str>,
     provider: Arc<dyn Provider>,
     retry: RetryPolicy,
+    price: Option<Price>,
 }
 
-/// How often and how patiently a call is repeated.
+/// How often and how patiently a call is repeated (`spec/llm.md` §7).
+///
+/// The wait after the k-th failure is drawn between zero and `first_wait`·2^(k−1), at most
+/// `longest_wait`, so that many trials do not come back all at once. Where the provider says how long
+/// to wait, that is what counts, again at most `longest_wait`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RetryPolicy {
     /// Attempts in all, at least 1.
@@ -39,6 +49,29 @@ impl Default for RetryPolicy {
     }
 }
 
+impl RetryPolicy {
+    /// A policy that never repeats.
+    #[must_use]
+    pub fn never() -> Self {
+        Self {
+            attempts: 1,
+            ..Self::default()
+        }
+    }
+
+    /// The wait after the failed `attempt` (from 1); `share` is a random number from 0 to 1.
+    fn wait_after(&self, attempt: u32, error: &ChatError, share: f64) -> Duration {
+        if let Some(asked) = error.retry_after {
+            return asked.min(self.longest_wait);
+        }
+        let factor = 2_u32.saturating_pow(attempt.saturating_sub(1));
+        self.first_wait
+            .saturating_mul(factor)
+            .min(self.longest_wait)
+            .mul_f64(share)
+    }
+}
+
 /// A failed attempt that will be repeated.
 #[derive(Debug)]
 #[non_exhaustive]
@@ -58,6 +91,7 @@ impl Model {
             name: name.into(),
             provider,
             retry: RetryPolicy::default(),
+            price: None,
         }
     }
 
@@ -65,6 +99,13 @@ impl Model {
     #[must_use]
     pub fn with_retry(mut self, retry: RetryPolicy) -> Self {
         self.retry = retry;
+        self
+    }
+
+    /// The same model with another price; `None` for an unknown one.
+    #[must_use]
+    pub fn with_price(mut self, price: Option<Price>) -> Self {
+        self.price = price;
         self
     }
 
@@ -80,30 +121,92 @@ impl Model {
         self.provider.name()
     }
 
+    /// What it costs, if that is known.
+    #[must_use]
+    pub fn price(&self) -> Option<Price> {
+        self.price
+    }
+
     /// Makes one logical call. `on_retry` hears of every failed attempt that is repeated.
     ///
-    /// Dropping the future cancels the call.
+    /// The extra arguments `timeout` (seconds) and `num_retries` win over the request's timeout and
+    /// the policy's number of attempts. An attempt that takes longer than its limit by the clock has
+    /// failed. Dropping the future cancels the call.
     ///
     /// # Errors
-    /// The last [`ChatError`] when the call cannot succeed or the attempts are used up.
+    /// The last [`ChatError`] when the call cannot succeed, the attempts are used up, or the wait for
+    /// the next one would go beyond the policy's total.
     pub async fn chat(
         &self,
         request: ChatRequest<'_>,
         on_retry: &(dyn Fn(RetryNotice<'_>) + Send + Sync),
     ) -> Result<ChatResponse, ChatError> {
-        let started = std::time::Instant::now();
-        let _ = (on_retry, self.retry);
-        let reply = self.provider.send(request).await?;
-        Ok(ChatResponse {
+        let settings = Settings::read(request.extra_args).map_err(|reason| {
+            ChatError::new(ChatErrorKind::UnsupportedParameter, self.provider(), reason)
+        })?;
+        let limit = settings.timeout.unwrap_or(request.timeout);
+        let attempts = settings.attempts.unwrap_or(self.retry.attempts).max(1);
+        let call_id = match request.labels.call_id {
+            Some(id) => id.to_owned(),
+            None => Uuid::new_v4().to_string(),
+        };
+        let started = Instant::now();
+        let mut attempt = 1;
+        loop {
+            let left = self.retry.total.saturating_sub(started.elapsed());
+            let mut one = request;
+            one.labels.call_id = Some(&call_id);
+            one.labels.attempt = Some(attempt);
+            let error = match self.attempt(one, limit.min(left)).await {
+                Ok(reply) => return Ok(self.response(reply, attempt, started.elapsed())),
+                Err(error) => error,
+            };
+            let left = self.retry.total.saturating_sub(started.elapsed());
+            let wait = self.retry.wait_after(attempt, &error, fastrand::f64());
+            if !error.is_retryable() || attempt >= attempts || wait >= left {
+                return Err(error);
+            }
+            // Asking for more than all the time that is left is a refusal for our purposes.
+            if error.retry_after.is_some_and(|asked| asked >= left) {
+                return Err(error);
+            }
+            tracing::debug!(
+                model = %self.name, attempt, ?wait, kind = error.kind.as_str(), "attempt failed"
+            );
+            on_retry(RetryNotice {
+                attempt,
+                wait,
+                error: &error,
+            });
+            tokio::time::sleep(wait).await;
+            attempt += 1;
+        }
+    }
+
+    async fn attempt(&self, request: ChatRequest<'_>, limit: Duration) -> Result<Reply, ChatError> {
+        match tokio::time::timeout(limit, self.provider.send(request)).await {
+            Ok(outcome) => outcome,
+            Err(_) => Err(ChatError::new(
+                ChatErrorKind::Timeout,
+                self.provider(),
+                format!("no whole reply within {limit:?}"),
+            )),
+        }
+    }
+
+    fn response(&self, reply: Reply, attempts: u32, duration: Duration) -> ChatResponse {
+        let reckoned = || self.price?.cost(reply.usage.as_ref()?);
+        ChatResponse {
+            cost_usd: reply.cost_usd.or_else(reckoned),
             message: reply.message,
             finish_reason: reply.finish_reason,
             usage: reply.usage,
-            cost_usd: None,
             model: reply.model,
             raw: reply.raw,
-            attempts: 1,
-            duration: started.elapsed(),
-        })
+            request_id: reply.request_id,
+            attempts,
+            duration,
+        }
     }
 }
 

@@ -1,26 +1,67 @@
 //! From model names to models.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::{Arc, OnceLock};
 
 use formats::Object;
+use secrecy::{ExposeSecret, SecretString};
 
 use crate::error::ModelNameError;
-use crate::model::Model;
+use crate::extra_args::Settings;
+use crate::model::{Model, RetryPolicy};
+use crate::prices::{Price, price_of};
+use crate::provider::Provider;
+use crate::providers::openai::{Dialect, Endpoint, OpenAi};
+use crate::providers::presets::{self, Preset};
+use crate::providers::scripted::Scripted;
 
 /// Finds models by name, with the credentials and settings of one program.
 ///
 /// It is built from an explicit look-up of variables, so that a program decides where they come
-/// from; the library itself reads no environment.
+/// from; the library itself reads no environment. Cloning is cheap, and clones share connections.
+///
+/// ```
+/// # use llm_client::Models;
+/// let models = Models::new(|name| (name == "OPENAI_API_KEY").then(|| "sk-…".to_owned()));
+/// # let _ = (|| {
+/// let model = models.resolve("openai/gpt-4.1", &formats::Object::new())?;
+/// assert_eq!(model.provider(), "openai");
+/// # Ok::<_, llm_client::ModelNameError>(()) });
+/// ```
 #[derive(Debug, Clone, Default)]
 pub struct Models {
+    variables: Arc<BTreeMap<&'static str, SecretString>>,
     script_folder: PathBuf,
+    retry: RetryPolicy,
+    prices: Arc<BTreeMap<String, Price>>,
+    connections: Arc<Connections>,
+}
+
+/// HTTP clients, made when first needed and shared by all models.
+#[derive(Debug, Default)]
+struct Connections {
+    /// For servers elsewhere: goes through the proxy that the system is set up for.
+    remote: OnceLock<reqwest::Client>,
+    /// For servers on this machine: always direct.
+    local: OnceLock<reqwest::Client>,
 }
 
 impl Models {
-    /// Models with the credentials that `variable` finds by name (`OPENAI_API_KEY`, …).
+    /// Models with the credentials that `variable` finds by name (`OPENAI_API_KEY`, …). It is asked
+    /// once for every name in the table of providers; empty values count as not set.
     pub fn new(variable: impl Fn(&str) -> Option<String>) -> Self {
-        let _ = variable;
-        Self::default()
+        let variables = presets::variables()
+            .filter_map(|name| {
+                let value = variable(name)?;
+                let value = value.trim();
+                (!value.is_empty()).then(|| (name, SecretString::from(value)))
+            })
+            .collect();
+        Self {
+            variables: Arc::new(variables),
+            ..Self::default()
+        }
     }
 
     /// Relative paths in `scripted/<path>` are taken from `folder`; otherwise from the working
@@ -31,14 +72,231 @@ impl Models {
         self
     }
 
+    /// The retry policy of all models. The extra argument `num_retries` of a call wins over its
+    /// number of attempts.
+    #[must_use]
+    pub fn with_retry(mut self, retry: RetryPolicy) -> Self {
+        self.retry = retry;
+        self
+    }
+
+    /// Prices by full model name that win over the built-in table.
+    #[must_use]
+    pub fn with_prices(mut self, prices: BTreeMap<String, Price>) -> Self {
+        self.prices = Arc::new(prices);
+        self
+    }
+
     /// The model `name` (`provider/model`). `extra_args` may name another `api_base` or `api_key`.
     ///
     /// # Errors
     /// [`ModelNameError`] when the name, the credentials or a setting cannot work. Nothing is sent.
     pub fn resolve(&self, name: &str, extra_args: &Object) -> Result<Model, ModelNameError> {
-        let _ = (&self.script_folder, extra_args);
-        Err(ModelNameError::NoProvider {
+        let settings = Settings::read(extra_args).map_err(|reason| invalid(name, reason))?;
+        let no_provider = || ModelNameError::NoProvider {
             name: name.to_owned(),
+        };
+        let (provider, rest) = name.split_once('/').ok_or_else(no_provider)?;
+        if provider.is_empty() {
+            return Err(no_provider());
+        }
+        if rest.is_empty() {
+            return Err(invalid(name, format!("nothing follows `{provider}/`")));
+        }
+        let provider: Arc<dyn Provider> = if provider == "scripted" {
+            Arc::new(
+                Scripted::load(rest, &self.script_folder)
+                    .map_err(|reason| invalid(name, reason.to_string()))?,
+            )
+        } else {
+            Arc::new(self.openai(name, provider, rest, &settings)?)
+        };
+        let price = self.prices.get(name).copied().or_else(|| price_of(name));
+        Ok(Model::new(name, provider)
+            .with_retry(self.retry)
+            .with_price(price))
+    }
+
+    /// A model of a server that speaks OpenAI's format: the proxy, or one of the table.
+    fn openai(
+        &self,
+        name: &str,
+        provider: &str,
+        rest: &str,
+        settings: &Settings<'_>,
+    ) -> Result<OpenAi, ModelNameError> {
+        if settings.api_base.is_none()
+            && let Some((base, key)) = self.proxy()
+        {
+            let key = settings.api_key.map_or(key, SecretString::from);
+            let endpoint = self.endpoint(name, base.expose_secret(), Some(key))?;
+            // The proxy routes by the whole name; its own prefix is for us.
+            let wire_name = if provider == "litellm_proxy" {
+                rest
+            } else {
+                name
+            };
+            return Ok(OpenAi::new(
+                provider,
+                wire_name,
+                endpoint.with_attribution(),
+                Dialect::Proxy,
+                self.connection(name, base.expose_secret())?,
+            ));
+        }
+        let Some(preset) = presets::find(provider) else {
+            return Err(self.unusable(name, provider));
+        };
+        let base = self.base_url(name, preset, settings)?;
+        let key = self.key(name, preset, settings)?;
+        let mut endpoint = self.endpoint(name, &base, key)?;
+        if preset.name == "openai" {
+            for (header, variable) in [
+                ("openai-organization", presets::ORGANIZATION_VARIABLE),
+                ("openai-project", presets::PROJECT_VARIABLE),
+            ] {
+                if let Some(value) = self.variables.get(variable) {
+                    endpoint = endpoint
+                        .with_header(header, value.expose_secret())
+                        .map_err(|reason| invalid(name, format!("{variable} {reason}")))?;
+                }
+            }
+        }
+        if settings.api_base.is_some() {
+            endpoint = endpoint.with_attribution();
+        }
+        let dialect = if preset.name == "litellm_proxy" {
+            Dialect::Proxy
+        } else {
+            Dialect::of_host(endpoint.host())
+        };
+        let http = self.connection(name, &base)?;
+        Ok(OpenAi::new(preset.name, rest, endpoint, dialect, http))
+    }
+
+    /// Why a provider that is not in the table cannot be used.
+    fn unusable(&self, name: &str, provider: &str) -> ModelNameError {
+        let (name, provider) = (name.to_owned(), provider.to_owned());
+        if presets::NOT_YET.contains(&provider.as_str()) {
+            ModelNameError::NotAvailable {
+                name,
+                provider,
+                hint: format!(
+                    "unless a proxy is set up by {} and {}",
+                    presets::PROXY_BASE_VARIABLE,
+                    presets::PROXY_KEY_VARIABLE
+                ),
+            }
+        } else {
+            ModelNameError::UnknownProvider {
+                name,
+                provider,
+                known: presets::known(),
+            }
+        }
+    }
+
+    /// Base URL and key of the proxy, if both are set.
+    fn proxy(&self) -> Option<(&SecretString, SecretString)> {
+        let base = self.variables.get(presets::PROXY_BASE_VARIABLE);
+        let key = self.variables.get(presets::PROXY_KEY_VARIABLE);
+        match (base, key) {
+            (Some(base), Some(key)) => Some((base, key.clone())),
+            (None, None) => None,
+            _ => {
+                tracing::warn!(
+                    "only one of {} and {} is set; the proxy is not used",
+                    presets::PROXY_BASE_VARIABLE,
+                    presets::PROXY_KEY_VARIABLE
+                );
+                None
+            }
+        }
+    }
+
+    fn first_set(&self, variables: &[&'static str]) -> Option<&SecretString> {
+        variables.iter().find_map(|name| self.variables.get(*name))
+    }
+
+    fn base_url(
+        &self,
+        name: &str,
+        preset: &Preset,
+        settings: &Settings<'_>,
+    ) -> Result<String, ModelNameError> {
+        if let Some(base) = settings.api_base {
+            return Ok(base.to_owned());
+        }
+        if let Some(base) = self.first_set(preset.base_variables) {
+            return Ok(base.expose_secret().to_owned());
+        }
+        preset.base_url.map(str::to_owned).ok_or_else(|| {
+            let variables = preset.base_variables.join(" or ");
+            invalid(
+                name,
+                format!("the server's address is not known; set {variables}, or the extra argument `api_base`"),
+            )
         })
+    }
+
+    fn key(
+        &self,
+        name: &str,
+        preset: &Preset,
+        settings: &Settings<'_>,
+    ) -> Result<Option<SecretString>, ModelNameError> {
+        let given = settings.api_key.filter(|key| !key.is_empty());
+        let key = given
+            .map(SecretString::from)
+            .or_else(|| self.first_set(preset.key_variables).cloned());
+        if key.is_none() && preset.needs_key {
+            return Err(ModelNameError::NoCredentials {
+                name: name.to_owned(),
+                variables: preset.key_variables.join(" or "),
+            });
+        }
+        Ok(key)
+    }
+
+    fn endpoint(
+        &self,
+        name: &str,
+        base: &str,
+        key: Option<SecretString>,
+    ) -> Result<Endpoint, ModelNameError> {
+        Endpoint::new(base, key).map_err(|reason| invalid(name, reason))
+    }
+
+    fn connection(&self, name: &str, base: &str) -> Result<reqwest::Client, ModelNameError> {
+        let local = Endpoint::is_local(base);
+        let slot = if local {
+            &self.connections.local
+        } else {
+            &self.connections.remote
+        };
+        if let Some(client) = slot.get() {
+            return Ok(client.clone());
+        }
+        let mut builder = reqwest::Client::builder()
+            // A redirected POST would arrive as a GET without its body.
+            .redirect(reqwest::redirect::Policy::none())
+            .user_agent(concat!(
+                "archipelago-llm-client/",
+                env!("CARGO_PKG_VERSION")
+            ));
+        if local {
+            builder = builder.no_proxy();
+        }
+        let client = builder
+            .build()
+            .map_err(|error| invalid(name, format!("no HTTP client can be made: {error}")))?;
+        Ok(slot.get_or_init(|| client).clone())
+    }
+}
+
+fn invalid(name: &str, reason: impl Into<String>) -> ModelNameError {
+    ModelNameError::Invalid {
+        name: name.to_owned(),
+        reason: reason.into(),
     }
 }

@@ -31,4 +31,28 @@ pub struct Reply {
     pub model: String,
     /// The answer as it came.
     pub raw: Value,
+    /// Cost in US dollars, where the provider says it; otherwise it is reckoned from the price table.
+    pub cost_usd: Option<f64>,
+    /// The provider's id of the request, for its support.
+    pub request_id: Option<String>,
+}
+
+impl Reply {
+    /// A reply of `model` with nothing but a message; `finish_reason` follows from whether it calls
+    /// tools.
+    pub fn new(model: impl Into<String>, message: Message) -> Self {
+        Self {
+            finish_reason: if message.tool_calls.is_empty() {
+                FinishReason::Stop
+            } else {
+                FinishReason::ToolCalls
+            },
+            message,
+            usage: None,
+            model: model.into(),
+            raw: Value::Null,
+            cost_usd: None,
+            request_id: None,
+        }
+    }
 }

@@ -1,0 +1,124 @@
+//! Where requests go and how they are authorised.
+
+use async_openai::config::Config;
+use http::{HeaderMap, HeaderName, HeaderValue, header};
+use reqwest::Url;
+use secrecy::{ExposeSecret, SecretString};
+
+/// A server: base URL, key, fixed headers.
+///
+/// async-openai's own configuration reads environment variables for whatever it is not given; this
+/// one holds what it was given and nothing else. Its `Debug` shows no secret.
+#[derive(Clone)]
+pub(crate) struct Endpoint {
+    base: String,
+    host: String,
+    key: SecretString,
+    headers: HeaderMap,
+    attribution: bool,
+}
+
+impl Endpoint {
+    /// A server at `base`, which must be an `http` or `https` URL without query.
+    pub(crate) fn new(base: &str, key: Option<SecretString>) -> Result<Self, String> {
+        // The address may contain credentials: a bad one is not repeated.
+        let url = Url::parse(base).map_err(|error| format!("the base URL is no URL: {error}"))?;
+        if !matches!(url.scheme(), "http" | "https") || url.query().is_some() {
+            return Err("the base URL must be an http or https URL without query".to_owned());
+        }
+        let host = url.host_str().unwrap_or_default().to_owned();
+        let mut headers = HeaderMap::new();
+        if let Some(key) = &key {
+            let mut value = HeaderValue::try_from(format!("Bearer {}", key.expose_secret()))
+                .map_err(|_| "the key has characters that no HTTP header may have".to_owned())?;
+            value.set_sensitive(true);
+            headers.insert(header::AUTHORIZATION, value);
+        }
+        Ok(Self {
+            base: base.trim_end_matches('/').to_owned(),
+            host,
+            key: key.unwrap_or_default(),
+            headers,
+            attribution: false,
+        })
+    }
+
+    /// The same server with one more header.
+    pub(crate) fn with_header(mut self, name: &'static str, value: &str) -> Result<Self, String> {
+        let value = HeaderValue::try_from(value)
+            .map_err(|_| "has characters that no HTTP header may have".to_owned())?;
+        self.headers.insert(HeaderName::from_static(name), value);
+        Ok(self)
+    }
+
+    /// The same server, told who asks (`spec/llm.md` §3).
+    pub(crate) fn with_attribution(mut self) -> Self {
+        self.attribution = true;
+        self
+    }
+
+    /// Whether the server is told who asks.
+    pub(crate) fn wants_attribution(&self) -> bool {
+        self.attribution
+    }
+
+    /// The host's name.
+    pub(crate) fn host(&self) -> &str {
+        &self.host
+    }
+
+    /// Removes the key from `text`.
+    pub(crate) fn without_key(&self, text: &str) -> String {
+        let key = self.key.expose_secret();
+        // A key that short is a placeholder, and cutting it out would garble the text.
+        if key.len() < 6 {
+            return text.to_owned();
+        }
+        text.replace(key, "[key]")
+    }
+
+    /// Whether `base` is on this machine.
+    pub(crate) fn is_local(base: &str) -> bool {
+        let Ok(url) = Url::parse(base) else {
+            return false;
+        };
+        match url.host_str() {
+            Some("localhost") => true,
+            Some(host) => host
+                .trim_matches(['[', ']'])
+                .parse::<std::net::IpAddr>()
+                .is_ok_and(|address| address.is_loopback()),
+            None => false,
+        }
+    }
+}
+
+impl std::fmt::Debug for Endpoint {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Endpoint")
+            .field("host", &self.host)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Config for Endpoint {
+    fn headers(&self) -> HeaderMap {
+        self.headers.clone()
+    }
+
+    fn url(&self, path: &str) -> String {
+        format!("{}{path}", self.base)
+    }
+
+    fn query(&self) -> Vec<(&str, &str)> {
+        Vec::new()
+    }
+
+    fn api_base(&self) -> &str {
+        &self.base
+    }
+
+    fn api_key(&self) -> &SecretString {
+        &self.key
+    }
+}

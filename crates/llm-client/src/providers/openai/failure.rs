@@ -1,0 +1,394 @@
+//! From refusals to errors: by status, then by code and type, then by text.
+
+use std::time::Duration;
+
+use http::{HeaderMap, StatusCode};
+use jiff::Timestamp;
+use serde_json::Value;
+
+use crate::error::{ChatError, ChatErrorKind};
+
+/// Most characters of a provider's message that are kept.
+const LONGEST_MESSAGE: usize = 2000;
+
+/// Texts that mean an overflow of the context window, in lower case (`spec/llm.md` §7.1, §8).
+const CONTEXT_TEXTS: &[&str] = &[
+    "token count exceeds",
+    "context_length_exceeded",
+    "context length exceeded",
+    "maximum context length",
+    "maximum number of tokens",
+    "prompt is too long",
+    "input too long",
+    "input is too long",
+    "exceeds the model's maximum context",
+    "exceeds the context window",
+    "exceed context limit",
+];
+
+/// Texts that mean a refusal for the content.
+const CONTENT_TEXTS: &[&str] = &[
+    "content management policy",
+    "content policy",
+    "content_filter",
+    "the response was filtered",
+    "contentpolicyviolation",
+    "responsible ai",
+    "violating our usage policy",
+];
+
+/// Texts that mean an empty account.
+const CREDIT_TEXTS: &[&str] = &[
+    "exceeded your current quota",
+    "credit balance is too low",
+    "insufficient credits",
+    "budget has been exceeded",
+];
+
+/// What a refusal says, as far as it can be read.
+#[derive(Debug, Default)]
+struct Said {
+    message: String,
+    /// `code` and `type` together, lower case, separated by a space.
+    words: String,
+    /// A number in the place of `code`, which some servers send.
+    number: Option<u16>,
+    retry_delay: Option<Duration>,
+}
+
+/// The error for an answer with the status `status`.
+pub(crate) fn from_answer(
+    provider: &str,
+    status: StatusCode,
+    headers: &HeaderMap,
+    body: &[u8],
+) -> ChatError {
+    let said = match serde_json::from_slice::<Value>(body) {
+        Ok(value) => read(&value),
+        Err(_) => Said {
+            message: format!(
+                "status {status}, and the body is no JSON: `{}`",
+                clipped(String::from_utf8_lossy(body).trim(), 200)
+            ),
+            ..Said::default()
+        },
+    };
+    let mut error = ChatError::new(kind(status.as_u16(), &said), provider, "");
+    error.message = if said.message.is_empty() {
+        format!("status {status} without a message")
+    } else {
+        clipped(&said.message, LONGEST_MESSAGE)
+    };
+    error.status = Some(status.as_u16());
+    error.retry_after = retry_after(headers, Timestamp::now()).or(said.retry_delay);
+    error.request_id = request_id(headers);
+    error.final_word = headers
+        .get("x-should-retry")
+        .is_some_and(|value| value == "false");
+    error
+}
+
+/// The error that stands in the body of an answer with a good status, if one does.
+pub(crate) fn inside_success(
+    provider: &str,
+    headers: &HeaderMap,
+    answer: &Value,
+) -> Option<ChatError> {
+    let has_choices = answer
+        .get("choices")
+        .and_then(Value::as_array)
+        .is_some_and(|choices| !choices.is_empty());
+    let inner = answer
+        .pointer("/choices/0/error")
+        .filter(|error| error.is_object());
+    let outer = answer
+        .get("error")
+        .filter(|error| !error.is_null() && !has_choices);
+    let value = inner.or(outer)?;
+    let said = read(value);
+    let status = said
+        .number
+        .filter(|number| (400..600).contains(number))
+        .or_else(|| status_of_words(&said.words));
+    let kind = match status {
+        Some(status) => kind(status, &said),
+        None => by_words_and_text(&said).unwrap_or(ChatErrorKind::MalformedReply),
+    };
+    let message = format!("an error under a good status: {}", said.message);
+    let mut error = ChatError::new(kind, provider, clipped(&message, LONGEST_MESSAGE));
+    error.status = status;
+    error.retry_after = retry_after(headers, Timestamp::now()).or(said.retry_delay);
+    error.request_id = request_id(headers);
+    Some(error)
+}
+
+/// The provider's id of the request.
+pub(crate) fn request_id(headers: &HeaderMap) -> Option<String> {
+    ["x-request-id", "request-id", "x-litellm-call-id"]
+        .iter()
+        .find_map(|name| headers.get(*name)?.to_str().ok())
+        .map(|id| clipped(id, 200))
+}
+
+fn read(body: &Value) -> Said {
+    // Google wraps its errors into an array at some addresses.
+    let body = match body {
+        Value::Array(list) if list.len() == 1 => &list[0],
+        other => other,
+    };
+    let error = body
+        .get("error")
+        .filter(|error| !error.is_null())
+        .unwrap_or(body);
+    let text = |key: &str| error.get(key).and_then(Value::as_str);
+    let message = error
+        .as_str()
+        .or_else(|| text("message"))
+        .or_else(|| text("detail"))
+        .map_or_else(|| error.to_string(), str::to_owned);
+    let words: Vec<&str> = ["code", "type", "status"]
+        .into_iter()
+        .filter_map(text)
+        .collect();
+    let number = error.get("code").and_then(|code| match code {
+        Value::Number(number) => u16::try_from(number.as_u64()?).ok(),
+        Value::String(digits) => digits.parse().ok(),
+        _ => None,
+    });
+    let retry_delay = error
+        .get("details")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
+        .find_map(|detail| {
+            let seconds = detail.get("retryDelay")?.as_str()?.strip_suffix('s')?;
+            Duration::try_from_secs_f64(seconds.parse().ok()?).ok()
+        });
+    Said {
+        message,
+        words: words.join(" ").to_lowercase(),
+        number,
+        retry_delay,
+    }
+}
+
+fn status_of_words(words: &str) -> Option<u16> {
+    let status = |word: &str| match word {
+        "server_error" | "api_error" | "internal_error" | "internal_server_error" => Some(500),
+        "rate_limit_exceeded"
+        | "rate_limit_error"
+        | "insufficient_quota"
+        | "requests"
+        | "tokens" => Some(429),
+        "overloaded_error" | "service_unavailable" => Some(503),
+        "timeout" | "timeout_error" => Some(504),
+        "invalid_request_error" => Some(400),
+        "authentication_error" | "invalid_api_key" => Some(401),
+        "permission_error" => Some(403),
+        "not_found_error" | "model_not_found" => Some(404),
+        _ => None,
+    };
+    words.split(' ').find_map(status)
+}
+
+fn kind(status: u16, said: &Said) -> ChatErrorKind {
+    use ChatErrorKind::{
+        Auth, BadRequest, ContextWindow, Credit, NotFound, Overloaded, RateLimit, Server, Timeout,
+        TooLarge,
+    };
+    let special = by_words_and_text(said);
+    match status {
+        // A lack of credit is told under many statuses, and no other word is used for it.
+        402 => Credit,
+        401 => Auth,
+        403 => special.unwrap_or(Auth),
+        404 | 405 | 300..=399 => NotFound,
+        408 => Timeout,
+        413 => match special {
+            Some(ContextWindow) => ContextWindow,
+            _ => TooLarge,
+        },
+        429 => match special {
+            Some(Credit) => Credit,
+            // One request above the whole limit: no waiting helps.
+            _ if said.message.to_lowercase().contains("request too large") => TooLarge,
+            _ => RateLimit,
+        },
+        400 | 422 => special.unwrap_or(BadRequest),
+        409 | 425 | 499 => Server,
+        500..=599 => match special {
+            // Some servers report the overflow as their own failure.
+            Some(ContextWindow) => ContextWindow,
+            _ if status == 503 || status == 529 || said.words.contains("overloaded") => Overloaded,
+            _ if status == 504 => Timeout,
+            _ => Server,
+        },
+        _ => special.unwrap_or(BadRequest),
+    }
+}
+
+/// What code, type and, when these say nothing, text tell about a refused request.
+fn by_words_and_text(said: &Said) -> Option<ChatErrorKind> {
+    let by_word = said.words.split(' ').find_map(|word| match word {
+        "context_length_exceeded" | "context_window_exceeded" => Some(ChatErrorKind::ContextWindow),
+        "insufficient_quota"
+        | "billing_error"
+        | "budget_exceeded"
+        | "billing_hard_limit_reached" => Some(ChatErrorKind::Credit),
+        "content_policy_violation"
+        | "content_filter"
+        | "invalid_prompt"
+        | "responsibleaipolicyviolation" => Some(ChatErrorKind::ContentFilter),
+        "unsupported_parameter" | "unsupported_value" | "unknown_parameter" => {
+            Some(ChatErrorKind::UnsupportedParameter)
+        }
+        "string_above_max_length" | "array_above_max_length" | "request_too_large" => {
+            Some(ChatErrorKind::TooLarge)
+        }
+        "invalid_api_key" | "authentication_error" => Some(ChatErrorKind::Auth),
+        "model_not_found" => Some(ChatErrorKind::NotFound),
+        _ => None,
+    });
+    if by_word.is_some() {
+        return by_word;
+    }
+    let text = said.message.to_lowercase();
+    let has = |phrases: &[&str]| phrases.iter().any(|phrase| text.contains(phrase));
+    if has(CONTEXT_TEXTS) {
+        Some(ChatErrorKind::ContextWindow)
+    } else if has(CREDIT_TEXTS) {
+        Some(ChatErrorKind::Credit)
+    } else if has(CONTENT_TEXTS) {
+        Some(ChatErrorKind::ContentFilter)
+    } else if text.contains("api key not valid") {
+        Some(ChatErrorKind::Auth)
+    } else {
+        None
+    }
+}
+
+/// How long the server asks to wait: `retry-after-ms`, else `retry-after` in seconds or as a date.
+fn retry_after(headers: &HeaderMap, now: Timestamp) -> Option<Duration> {
+    let text = |name: &str| headers.get(name)?.to_str().ok().map(str::trim);
+    let number = |name: &str| {
+        text(name)?
+            .parse::<f64>()
+            .ok()
+            .filter(|number| *number >= 0.0)
+    };
+    if let Some(milliseconds) = number("retry-after-ms") {
+        return Duration::try_from_secs_f64(milliseconds / 1000.0).ok();
+    }
+    if let Some(seconds) = number("retry-after") {
+        return Duration::try_from_secs_f64(seconds).ok();
+    }
+    let date = jiff::fmt::rfc2822::parse(text("retry-after")?).ok()?;
+    Some(Duration::try_from(date.timestamp().duration_since(now)).unwrap_or_default())
+}
+
+/// The first `limit` characters of `text`.
+pub(crate) fn clipped(text: &str, limit: usize) -> String {
+    match text.char_indices().nth(limit) {
+        None => text.to_owned(),
+        Some((end, _)) => format!("{}…", &text[..end]),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn headers(pairs: &[(&'static str, &'static str)]) -> HeaderMap {
+        pairs
+            .iter()
+            .map(|(name, value)| ((*name).parse().unwrap(), value.parse().unwrap()))
+            .collect()
+    }
+
+    fn of(status: u16, body: &str) -> ChatErrorKind {
+        from_answer(
+            "p",
+            StatusCode::from_u16(status).unwrap(),
+            &HeaderMap::new(),
+            body.as_bytes(),
+        )
+        .kind
+    }
+
+    #[test]
+    fn waits_are_read_in_all_spellings() {
+        let now: Timestamp = "2026-01-02T03:04:05Z".parse().unwrap();
+        let wait = |pairs: &[(&'static str, &'static str)]| retry_after(&headers(pairs), now);
+        assert_eq!(
+            wait(&[("retry-after-ms", "1500"), ("retry-after", "9")]),
+            Some(Duration::from_millis(1500))
+        );
+        assert_eq!(
+            wait(&[("retry-after", "2.5")]),
+            Some(Duration::from_millis(2500))
+        );
+        assert_eq!(
+            wait(&[("retry-after", "Fri, 02 Jan 2026 03:05:05 GMT")]),
+            Some(Duration::from_secs(60))
+        );
+        // A date that is over means: now.
+        assert_eq!(
+            wait(&[("retry-after", "Thu, 01 Jan 2026 00:00:00 GMT")]),
+            Some(Duration::ZERO)
+        );
+        assert_eq!(wait(&[("retry-after", "-3")]), None);
+        assert_eq!(wait(&[("retry-after", "soon")]), None);
+    }
+
+    #[test]
+    fn odd_bodies_are_read() {
+        assert_eq!(
+            of(
+                400,
+                r#"[{"error": {"code": 400, "message": "API key not valid."}}]"#
+            ),
+            ChatErrorKind::Auth
+        );
+        assert_eq!(
+            of(400, r#"{"detail": "prompt is too long: 5 tokens"}"#),
+            ChatErrorKind::ContextWindow
+        );
+        assert_eq!(
+            of(
+                400,
+                r#"{"error": "The input length and `max_tokens` exceed context limit"}"#
+            ),
+            ChatErrorKind::ContextWindow
+        );
+        assert_eq!(of(502, "<html>bad gateway</html>"), ChatErrorKind::Server);
+        assert_eq!(of(429, ""), ChatErrorKind::RateLimit);
+        assert_eq!(of(402, "{}"), ChatErrorKind::Credit);
+    }
+
+    #[test]
+    fn a_delay_in_the_body_counts() {
+        let body = br#"{"error": {"code": 429, "status": "RESOURCE_EXHAUSTED", "message": "m",
+            "details": [{"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "2.5s"}]}}"#;
+        let error = from_answer("p", StatusCode::TOO_MANY_REQUESTS, &HeaderMap::new(), body);
+        assert_eq!(error.retry_after, Some(Duration::from_millis(2500)));
+        assert_eq!(error.kind, ChatErrorKind::RateLimit);
+    }
+
+    #[test]
+    fn a_number_in_an_error_under_a_good_status_is_its_status() {
+        let answer = serde_json::json!({"error": {"code": 429, "message": "slow down"}});
+        let error = inside_success("p", &HeaderMap::new(), &answer).unwrap();
+        assert_eq!(
+            (error.kind, error.status),
+            (ChatErrorKind::RateLimit, Some(429))
+        );
+        let fine = serde_json::json!({"error": null, "choices": []});
+        assert!(inside_success("p", &HeaderMap::new(), &fine).is_none());
+    }
+
+    #[test]
+    fn long_messages_are_cut() {
+        assert_eq!(clipped("äöü", 2), "äö…");
+        assert_eq!(clipped("äöü", 3), "äöü");
+    }
+}

@@ -1,0 +1,84 @@
+//! The body of a request.
+
+use formats::chat::ToolDefinition;
+use serde::ser::SerializeMap;
+use serde::{Serialize, Serializer};
+
+use super::dialect::Dialect;
+use super::parameters::{Parameters, parameters};
+use super::wire::{Messages, Style, Tools};
+use crate::call::ChatRequest;
+use crate::extra_args::Settings;
+use crate::repair::{Entry, ToolNames, mended};
+
+/// A request, ready to be written. It borrows the conversation.
+pub(crate) struct Body<'a> {
+    model: &'a str,
+    entries: Vec<Entry<'a>>,
+    tools: &'a [ToolDefinition],
+    parameters: Parameters<'a>,
+    dialect: Dialect,
+    /// Tool names of this request, to map back those of the answer.
+    pub(crate) names: ToolNames,
+}
+
+impl<'a> Body<'a> {
+    /// The request for `model`. The error is a sentence about a parameter that it does not take.
+    pub(crate) fn new(
+        request: &ChatRequest<'a>,
+        settings: &Settings<'a>,
+        dialect: Dialect,
+        model: &'a str,
+    ) -> Result<Self, String> {
+        let names = ToolNames::new(request.tools, request.messages);
+        let parameters = parameters(
+            request.extra_args,
+            settings,
+            dialect,
+            model,
+            &names,
+            !request.tools.is_empty(),
+        )?;
+        Ok(Self {
+            model,
+            entries: mended(request.messages),
+            tools: request.tools,
+            parameters,
+            dialect,
+            names,
+        })
+    }
+}
+
+impl Serialize for Body<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let style = Style {
+            dialect: self.dialect,
+            names: &self.names,
+            pictures_in_results: self.dialect == Dialect::Proxy
+                && self.model.starts_with("anthropic/"),
+        };
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("model", self.model)?;
+        map.serialize_entry(
+            "messages",
+            &Messages {
+                entries: &self.entries,
+                style,
+            },
+        )?;
+        if !self.tools.is_empty() {
+            map.serialize_entry(
+                "tools",
+                &Tools {
+                    tools: self.tools,
+                    style,
+                },
+            )?;
+        }
+        for (name, value) in &self.parameters {
+            map.serialize_entry(name, value)?;
+        }
+        map.end()
+    }
+}

@@ -1,0 +1,223 @@
+//! The table of providers: where they are and which variables hold their credentials.
+
+/// A provider whose servers speak OpenAI's chat-completions format.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Preset {
+    /// The first part of model names.
+    pub(crate) name: &'static str,
+    /// Where its servers are; `None` where only the user can know.
+    pub(crate) base_url: Option<&'static str>,
+    /// Variables that hold another base URL; the first one that is set wins.
+    pub(crate) base_variables: &'static [&'static str],
+    /// Variables that hold the key; the first one that is set wins.
+    pub(crate) key_variables: &'static [&'static str],
+    /// Whether it answers only with a key.
+    pub(crate) needs_key: bool,
+}
+
+const fn hosted(
+    name: &'static str,
+    base_url: &'static str,
+    base_variables: &'static [&'static str],
+    key_variables: &'static [&'static str],
+) -> Preset {
+    Preset {
+        name,
+        base_url: Some(base_url),
+        base_variables,
+        key_variables,
+        needs_key: true,
+    }
+}
+
+const fn local(
+    name: &'static str,
+    base_url: Option<&'static str>,
+    base_variables: &'static [&'static str],
+    key_variables: &'static [&'static str],
+) -> Preset {
+    Preset {
+        name,
+        base_url,
+        base_variables,
+        key_variables,
+        needs_key: false,
+    }
+}
+
+/// All providers that `providers::openai` serves, `openai` first.
+pub(crate) const PRESETS: &[Preset] = &[
+    hosted(
+        "openai",
+        "https://api.openai.com/v1",
+        &["OPENAI_BASE_URL", "OPENAI_API_BASE"],
+        &["OPENAI_API_KEY"],
+    ),
+    hosted(
+        "openrouter",
+        "https://openrouter.ai/api/v1",
+        &["OPENROUTER_API_BASE"],
+        &["OPENROUTER_API_KEY"],
+    ),
+    hosted(
+        "groq",
+        "https://api.groq.com/openai/v1",
+        &["GROQ_API_BASE"],
+        &["GROQ_API_KEY"],
+    ),
+    hosted(
+        "together_ai",
+        "https://api.together.xyz/v1",
+        &["TOGETHER_AI_API_BASE"],
+        &["TOGETHERAI_API_KEY", "TOGETHER_API_KEY"],
+    ),
+    hosted(
+        "fireworks_ai",
+        "https://api.fireworks.ai/inference/v1",
+        &["FIREWORKS_AI_API_BASE"],
+        &["FIREWORKS_AI_API_KEY", "FIREWORKS_API_KEY"],
+    ),
+    hosted(
+        "deepseek",
+        "https://api.deepseek.com/v1",
+        &["DEEPSEEK_API_BASE"],
+        &["DEEPSEEK_API_KEY"],
+    ),
+    hosted(
+        "xai",
+        "https://api.x.ai/v1",
+        &["XAI_API_BASE"],
+        &["XAI_API_KEY"],
+    ),
+    hosted(
+        "mistral",
+        "https://api.mistral.ai/v1",
+        &["MISTRAL_API_BASE"],
+        &["MISTRAL_API_KEY"],
+    ),
+    hosted(
+        "cerebras",
+        "https://api.cerebras.ai/v1",
+        &["CEREBRAS_API_BASE"],
+        &["CEREBRAS_API_KEY"],
+    ),
+    hosted(
+        "perplexity",
+        "https://api.perplexity.ai",
+        &["PERPLEXITY_API_BASE"],
+        &["PERPLEXITYAI_API_KEY", "PERPLEXITY_API_KEY"],
+    ),
+    hosted(
+        "deepinfra",
+        "https://api.deepinfra.com/v1/openai",
+        &["DEEPINFRA_API_BASE"],
+        &["DEEPINFRA_API_KEY"],
+    ),
+    hosted(
+        "moonshot",
+        "https://api.moonshot.ai/v1",
+        &["MOONSHOT_API_BASE"],
+        &["MOONSHOT_API_KEY"],
+    ),
+    hosted(
+        "dashscope",
+        "https://dashscope-intl.aliyuncs.com/compatible-mode/v1",
+        &["DASHSCOPE_API_BASE"],
+        &["DASHSCOPE_API_KEY"],
+    ),
+    hosted(
+        "nvidia_nim",
+        "https://integrate.api.nvidia.com/v1",
+        &["NVIDIA_NIM_API_BASE"],
+        &["NVIDIA_NIM_API_KEY"],
+    ),
+    local(
+        "ollama",
+        Some("http://localhost:11434/v1"),
+        &["OLLAMA_OPENAI_BASE"],
+        &["OLLAMA_API_KEY"],
+    ),
+    local(
+        "lm_studio",
+        Some("http://localhost:1234/v1"),
+        &["LM_STUDIO_API_BASE"],
+        &["LM_STUDIO_API_KEY"],
+    ),
+    local(
+        "hosted_vllm",
+        None,
+        &["HOSTED_VLLM_API_BASE"],
+        &["HOSTED_VLLM_API_KEY"],
+    ),
+    local(
+        "litellm_proxy",
+        None,
+        &[PROXY_BASE_VARIABLE],
+        &[PROXY_KEY_VARIABLE],
+    ),
+];
+
+/// Providers that need a translation of their own, which this version lacks.
+pub(crate) const NOT_YET: &[&str] = &[
+    "anthropic",
+    "azure",
+    "bedrock",
+    "cohere",
+    "gemini",
+    "vertex_ai",
+];
+
+/// Base URL of a proxy that serves all providers (`spec/llm.md` §3, §20).
+pub(crate) const PROXY_BASE_VARIABLE: &str = "LITELLM_PROXY_API_BASE";
+/// Key of that proxy.
+pub(crate) const PROXY_KEY_VARIABLE: &str = "LITELLM_PROXY_API_KEY";
+/// Organisation of the account at OpenAI.
+pub(crate) const ORGANIZATION_VARIABLE: &str = "OPENAI_ORGANIZATION";
+/// Project of the account at OpenAI.
+pub(crate) const PROJECT_VARIABLE: &str = "OPENAI_PROJECT";
+
+/// The preset of the provider `name`.
+pub(crate) fn find(name: &str) -> Option<&'static Preset> {
+    PRESETS.iter().find(|preset| preset.name == name)
+}
+
+/// Every variable that the table names.
+pub(crate) fn variables() -> impl Iterator<Item = &'static str> {
+    PRESETS
+        .iter()
+        .flat_map(|preset| preset.base_variables.iter().chain(preset.key_variables))
+        .copied()
+        .chain([ORGANIZATION_VARIABLE, PROJECT_VARIABLE])
+}
+
+/// The names of all providers, for error messages.
+pub(crate) fn known() -> String {
+    let mut names: Vec<&str> = PRESETS
+        .iter()
+        .map(|preset| preset.name)
+        .chain(["scripted"])
+        .collect();
+    names.sort_unstable();
+    names.join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_unique_and_addresses_have_no_slash_at_the_end() {
+        let mut names: Vec<&str> = PRESETS.iter().map(|preset| preset.name).collect();
+        names.extend(NOT_YET);
+        let count = names.len();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), count);
+        for preset in PRESETS {
+            if let Some(base) = preset.base_url {
+                assert!(!base.ends_with('/'), "{base}");
+            }
+            assert!(!preset.key_variables.is_empty(), "{}", preset.name);
+        }
+    }
+}

@@ -1,0 +1,17 @@
+//! What every provider refuses, mended once before translation.
+//!
+//! Models, agents and users write histories and schemas that no provider takes: calls without
+//! results, results without calls, arguments that are no JSON, names with dots. Failing on them
+//! would end a run for good, since the same history comes again with every step; so they are
+//! mended on the way out, and the conversation itself stays as it is. All functions are pure, give
+//! the same answer for the same input at every step (prompt caches live on that), and borrow.
+
+mod arguments;
+mod history;
+mod names;
+mod schema;
+
+pub(crate) use arguments::sendable_arguments;
+pub(crate) use history::{Entry, NO_RESULT, mended};
+pub(crate) use names::ToolNames;
+pub(crate) use schema::{complete_parameters, flattened_parameters};

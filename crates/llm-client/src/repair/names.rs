@@ -1,0 +1,152 @@
+//! Tool names on the wire.
+
+use std::borrow::Cow;
+use std::collections::{HashMap, HashSet};
+
+use formats::chat::{Message, ToolDefinition};
+
+/// Longest name that OpenAI takes.
+const LONGEST: usize = 64;
+
+/// The names of one request that have to be written differently: `^[A-Za-z0-9_-]{1,64}$` is all
+/// that OpenAI takes.
+///
+/// A name that fits stays as it is. Any other name becomes its readable part plus a check sum, so
+/// that it does not depend on the other tools of the request, and is the same at every step.
+#[derive(Debug, Default)]
+pub(crate) struct ToolNames {
+    to_wire: HashMap<String, String>,
+    from_wire: HashMap<String, String>,
+}
+
+impl ToolNames {
+    /// The names of `tools` and of all calls in `messages`.
+    pub(crate) fn new(tools: &[ToolDefinition], messages: &[Message]) -> Self {
+        let offered = tools.iter().map(|tool| tool.function.name.as_str());
+        let called = messages
+            .iter()
+            .flat_map(|message| &message.tool_calls)
+            .map(|call| call.function.name.as_str());
+        let mut taken = HashSet::new();
+        let mut odd = Vec::new();
+        for name in offered.chain(called) {
+            if fits(name) {
+                taken.insert(name);
+            } else if !odd.contains(&name) {
+                odd.push(name);
+            }
+        }
+        let mut names = Self::default();
+        for name in odd {
+            let mut wire = mapped(name);
+            let mut count = 1_u32;
+            while taken.contains(wire.as_str()) || names.from_wire.contains_key(&wire) {
+                count += 1;
+                wire = mapped(&format!("{name} {count}"));
+            }
+            names.to_wire.insert(name.to_owned(), wire.clone());
+            names.from_wire.insert(wire, name.to_owned());
+        }
+        names
+    }
+
+    /// The name on the wire of the tool `name`.
+    pub(crate) fn wire<'n>(&'n self, name: &'n str) -> Cow<'n, str> {
+        if fits(name) {
+            return Cow::Borrowed(name);
+        }
+        match self.to_wire.get(name) {
+            Some(wire) => Cow::Borrowed(wire),
+            None => Cow::Owned(mapped(name)),
+        }
+    }
+
+    /// The tool that the model calls by the name `wire`.
+    pub(crate) fn original<'n>(&'n self, wire: &'n str) -> &'n str {
+        self.from_wire.get(wire).map_or(wire, String::as_str)
+    }
+}
+
+fn fits(name: &str) -> bool {
+    (1..=LONGEST).contains(&name.len())
+        && name
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-')
+}
+
+fn mapped(name: &str) -> String {
+    let sum = format!("{:08x}", check_sum(name.as_bytes()));
+    let mut wire: String = name
+        .chars()
+        .map(|character| match character {
+            'A'..='Z' | 'a'..='z' | '0'..='9' | '_' | '-' => character,
+            _ => '_',
+        })
+        .take(LONGEST - sum.len() - 1)
+        .collect();
+    wire.push('_');
+    wire.push_str(&sum);
+    wire
+}
+
+/// FNV-1a with 32 bits: small, and the same for all time, which the standard library's hasher does
+/// not promise.
+fn check_sum(bytes: &[u8]) -> u32 {
+    bytes.iter().fold(0x811c_9dc5, |sum, byte| {
+        (sum ^ u32::from(*byte)).wrapping_mul(0x0100_0193)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    fn tools(names: &[String]) -> Vec<ToolDefinition> {
+        names
+            .iter()
+            .map(|name| ToolDefinition::new(name, "", json!({})))
+            .collect()
+    }
+
+    #[test]
+    fn check_sum_is_the_published_one() {
+        // From the list of test vectors of the FNV authors.
+        assert_eq!(check_sum(b""), 0x811c_9dc5);
+        assert_eq!(check_sum(b"foobar"), 0xbf9c_f968);
+    }
+
+    #[test]
+    fn a_name_that_fits_is_never_taken_over() {
+        let odd = "fs.read".to_owned();
+        let thief = mapped(&odd);
+        let names = ToolNames::new(&tools(&[odd.clone(), thief.clone()]), &[]);
+        assert_eq!(names.wire(&thief), thief.as_str());
+        assert_eq!(names.original(&thief), thief);
+        assert_ne!(names.wire(&odd), thief.as_str());
+        assert_eq!(names.original(&names.wire(&odd)), odd);
+    }
+
+    proptest! {
+        #[test]
+        fn names_fit_are_unique_and_come_back(names in proptest::collection::hash_set(".{0,80}", 0..12)) {
+            let names: Vec<String> = names.into_iter().collect();
+            let map = ToolNames::new(&tools(&names), &[]);
+            let mut seen = HashSet::new();
+            for name in &names {
+                let wire = map.wire(name).into_owned();
+                prop_assert!(fits(&wire), "{wire:?}");
+                prop_assert_eq!(map.original(&wire), name);
+                prop_assert!(seen.insert(wire));
+            }
+        }
+
+        #[test]
+        fn a_name_does_not_depend_on_its_neighbours(name in ".{1,80}", other in "[a-z.]{1,10}") {
+            let alone = ToolNames::new(&tools(std::slice::from_ref(&name)), &[]).wire(&name).into_owned();
+            let together = ToolNames::new(&tools(&[other, name.clone()]), &[]).wire(&name).into_owned();
+            prop_assert_eq!(alone, together);
+        }
+    }
+}

@@ -1,0 +1,282 @@
+//! Schemas of tool parameters as OpenAI wants them.
+
+use std::borrow::Cow;
+
+use formats::Object;
+use serde_json::{Value, json};
+
+/// `parameters` completed: type `object` with `properties` at the root, `items` for every array.
+/// Everything else stays as it is.
+///
+/// OpenAI refuses a tool whose schema lacks these, although JSON Schema does not ask for them.
+pub(crate) fn complete_parameters(parameters: &Value) -> Cow<'_, Value> {
+    if root_is_complete(parameters) && is_complete(parameters) {
+        return Cow::Borrowed(parameters);
+    }
+    let mut schema = match parameters {
+        Value::Object(_) => parameters.clone(),
+        // `true`, `null` and the like promise nothing about the arguments.
+        _ => json!({}),
+    };
+    if let Some(root) = schema.as_object_mut() {
+        root.insert("type".to_owned(), "object".into());
+        if !root.get("properties").is_some_and(Value::is_object) {
+            root.insert("properties".to_owned(), json!({}));
+        }
+    }
+    complete(&mut schema);
+    Cow::Owned(schema)
+}
+
+/// `parameters` completed, and a union at the root flattened into one object, which is the only root
+/// that OpenAI takes. What the union demanded is said in the description instead.
+pub(crate) fn flattened_parameters(parameters: &Value) -> Cow<'_, Value> {
+    let is_union = |object: &Object| UNIONS.iter().any(|key| object.contains_key(*key));
+    let Some(root) = parameters.as_object().filter(|root| is_union(root)) else {
+        return complete_parameters(parameters);
+    };
+    let mut root = root.clone();
+    let mut properties = take_object(&mut root, "properties");
+    let mut notes = Vec::new();
+    for key in UNIONS {
+        let Some(Value::Array(branches)) = root.remove(*key) else {
+            continue;
+        };
+        for branch in &branches {
+            let known = branch.get("properties").and_then(Value::as_object);
+            for (name, schema) in known.into_iter().flatten() {
+                properties
+                    .entry(name.clone())
+                    .or_insert_with(|| schema.clone());
+            }
+        }
+        let demands: Vec<String> = branches.iter().map(demand).collect();
+        notes.push(match *key {
+            "allOf" => format!("All of these hold: {}.", demands.join("; ")),
+            "oneOf" => format!("Exactly one of these holds: {}.", demands.join("; ")),
+            _ => format!("At least one of these holds: {}.", demands.join("; ")),
+        });
+    }
+    root.insert("properties".to_owned(), Value::Object(properties));
+    let earlier = root.get("description").and_then(Value::as_str);
+    let description: Vec<&str> = earlier
+        .into_iter()
+        .chain(notes.iter().map(String::as_str))
+        .collect();
+    let description = description.join(" ");
+    root.insert("description".to_owned(), description.into());
+    Cow::Owned(complete_parameters(&Value::Object(root)).into_owned())
+}
+
+/// Keywords that OpenAI does not take at the root.
+const UNIONS: &[&str] = &["allOf", "anyOf", "oneOf"];
+
+fn take_object(root: &mut Object, key: &str) -> Object {
+    match root.remove(key) {
+        Some(Value::Object(object)) => object,
+        _ => Object::new(),
+    }
+}
+
+/// What one branch of a union demands, in words.
+fn demand(branch: &Value) -> String {
+    let required: Vec<String> = branch
+        .get("required")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
+        .filter_map(|name| Some(format!("`{}`", name.as_str()?)))
+        .collect();
+    if required.is_empty() {
+        branch.to_string()
+    } else {
+        format!("{} given", required.join(" and "))
+    }
+}
+
+fn root_is_complete(schema: &Value) -> bool {
+    schema.get("type").and_then(Value::as_str) == Some("object")
+        && schema.get("properties").is_some_and(Value::is_object)
+}
+
+/// Whether `schema` may describe an array.
+fn is_array(schema: &Object) -> bool {
+    match schema.get("type") {
+        Some(Value::String(name)) => name == "array",
+        Some(Value::Array(names)) => names.iter().any(|name| name == "array"),
+        _ => false,
+    }
+}
+
+fn is_complete(schema: &Value) -> bool {
+    let Some(object) = schema.as_object() else {
+        return true;
+    };
+    if is_array(object) && !has_items(object) {
+        return false;
+    }
+    object
+        .iter()
+        .all(|(keyword, value)| match place_of(keyword) {
+            Place::Schema => is_complete(value),
+            Place::List => value
+                .as_array()
+                .is_none_or(|list| list.iter().all(is_complete)),
+            Place::Map => value
+                .as_object()
+                .is_none_or(|map| map.values().all(is_complete)),
+            Place::Other => true,
+        })
+}
+
+fn complete(schema: &mut Value) {
+    let Some(object) = schema.as_object_mut() else {
+        return;
+    };
+    if is_array(object) && !has_items(object) {
+        object.insert("items".to_owned(), json!({}));
+    }
+    for (keyword, value) in object.iter_mut() {
+        match place_of(keyword) {
+            Place::Schema => complete(value),
+            Place::List => {
+                if let Some(list) = value.as_array_mut() {
+                    list.iter_mut().for_each(complete);
+                }
+            }
+            Place::Map => {
+                if let Some(map) = value.as_object_mut() {
+                    map.values_mut().for_each(complete);
+                }
+            }
+            Place::Other => {}
+        }
+    }
+}
+
+/// `items` has to be a schema; drafts before 2020-12 allowed a list of them.
+fn has_items(schema: &Object) -> bool {
+    matches!(schema.get("items"), Some(Value::Object(_) | Value::Bool(_)))
+}
+
+/// Where a keyword of JSON Schema holds further schemas.
+enum Place {
+    Schema,
+    List,
+    Map,
+    Other,
+}
+
+fn place_of(keyword: &str) -> Place {
+    match keyword {
+        "items"
+        | "additionalProperties"
+        | "not"
+        | "if"
+        | "then"
+        | "else"
+        | "contains"
+        | "propertyNames"
+        | "unevaluatedItems"
+        | "unevaluatedProperties" => Place::Schema,
+        "anyOf" | "oneOf" | "allOf" | "prefixItems" => Place::List,
+        "properties" | "patternProperties" | "$defs" | "definitions" | "dependentSchemas" => {
+            Place::Map
+        }
+        _ => Place::Other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_complete_schema_is_not_copied() {
+        let schema = json!({"type": "object", "properties": {"a": {"type": "array", "items": {}}}});
+        assert!(matches!(complete_parameters(&schema), Cow::Borrowed(_)));
+    }
+
+    #[test]
+    fn what_is_missing_is_added_where_it_is_missing() {
+        let schema = json!({
+            "properties": {
+                // A property that is called like a keyword is no keyword.
+                "items": {"type": ["array", "null"]},
+                "deep": {"anyOf": [{"type": "array", "prefixItems": [{"type": "array"}]}]}
+            },
+            "$defs": {"list": {"type": "array"}},
+            "default": {"type": "array"}
+        });
+        assert_eq!(
+            *complete_parameters(&schema),
+            json!({
+                "properties": {
+                    "items": {"type": ["array", "null"], "items": {}},
+                    "deep": {"anyOf": [{
+                        "type": "array",
+                        "prefixItems": [{"type": "array", "items": {}}],
+                        "items": {}
+                    }]}
+                },
+                "$defs": {"list": {"type": "array", "items": {}}},
+                "default": {"type": "array"},
+                "type": "object"
+            })
+        );
+        let empty = json!({"type": "object", "properties": {}});
+        assert_eq!(*complete_parameters(&json!({})), empty);
+        assert_eq!(*complete_parameters(&json!(true)), empty);
+        assert_eq!(*complete_parameters(&json!({"type": "object"})), empty);
+    }
+
+    #[test]
+    fn a_union_at_the_root_becomes_one_object_with_a_note() {
+        let schema = json!({"anyOf": [
+            {"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"]},
+            {"type": "object", "properties": {"b": {"type": "array"}}, "required": ["b", "c"]}
+        ]});
+        assert_eq!(
+            *flattened_parameters(&schema),
+            json!({
+                "type": "object",
+                "properties": {"a": {"type": "string"}, "b": {"type": "array", "items": {}}},
+                "description": "At least one of these holds: `a` given; `b` and `c` given."
+            })
+        );
+    }
+
+    fn any_json() -> impl Strategy<Value = Value> {
+        let leaf = prop_oneof![
+            Just(json!("array")),
+            Just(json!("object")),
+            Just(json!(1)),
+            Just(Value::Null),
+        ];
+        leaf.prop_recursive(5, 40, 4, |inner| {
+            let key = prop_oneof![
+                Just("type"),
+                Just("items"),
+                Just("properties"),
+                Just("anyOf"),
+                Just("a"),
+            ]
+            .prop_map(str::to_owned);
+            prop_oneof![
+                proptest::collection::vec(inner.clone(), 0..4).prop_map(Value::Array),
+                proptest::collection::vec((key, inner), 0..5)
+                    .prop_map(|pairs| Value::Object(pairs.into_iter().collect())),
+            ]
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn the_outcome_is_complete_and_stays_so(schema in any_json()) {
+            let once = complete_parameters(&schema).into_owned();
+            prop_assert!(root_is_complete(&once) && is_complete(&once));
+            prop_assert!(matches!(complete_parameters(&once), Cow::Borrowed(_)));
+        }
+    }
+}
