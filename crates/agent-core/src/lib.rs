@@ -1,1 +1,27 @@
-//! Agents: the step loop, tools over MCP or in process, budgets, trajectory
+//! Agents: the step loop, tools over MCP or in process, budgets, trajectory.
+//!
+//! [`run`] takes a model, tools, messages and the name of an agent, and gives back a
+//! [`Trajectory`](formats::trajectory::Trajectory). Whoever wants to follow it passes an
+//! [`Observer`]; [`EventLog`] is the one that writes `events.jsonl`. Agents are entries of
+//! [`Agents`]; a program can add its own by implementing [`Agent`].
+//!
+//! The library reads no environment variables and sets up no logging.
+
+mod driver;
+mod events;
+mod input;
+mod loop_agent;
+mod registry;
+mod run;
+mod settings;
+mod tokens;
+mod tools;
+
+pub use driver::run;
+pub use events::{EventLog, NoObserver, Observer, Observers};
+pub use input::{DEFAULT_LIMIT, RunInput};
+pub use loop_agent::{AccountingMode, LoopAgent, LoopAgentConfig};
+pub use registry::{Agent, AgentConfigError, Agents, ResolvedAgent};
+pub use run::{Answer, CallLimits, Run, RunContext, Turn, TurnKind, Unusable, model_failure};
+pub use settings::Seconds;
+pub use tools::{FunctionTool, McpEndpoint, McpLimits, Tool, ToolContent, ToolOutput, ToolSources};

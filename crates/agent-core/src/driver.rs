@@ -1,0 +1,247 @@
+//! A whole run: before, during, after.
+
+use std::panic::AssertUnwindSafe;
+use std::time::{Duration, Instant};
+
+use formats::Object;
+use formats::chat::Message;
+use formats::event::{EventKind, ToolOutcome};
+use formats::owner::{Failure, Owner};
+use formats::trajectory::{AgentStatus, Trajectory};
+use futures::FutureExt;
+use tokio_util::sync::CancellationToken;
+
+use crate::events::Recorder;
+use crate::input::RunInput;
+use crate::registry::{AgentConfigError, Agents, ResolvedAgent};
+use crate::run::{Answer, ContextSize, Conversation, Run, RunContext, UsageTally, status_of};
+use crate::tokens;
+use crate::tools::Toolbox;
+
+/// Runs an agent to its end.
+///
+/// Whatever happens after the start, time limits, cancellation, failures and panics of the agent
+/// included, is in [`Trajectory::status`] and [`Trajectory::error`], beside everything that was
+/// said and done until then.
+///
+/// # Errors
+/// [`AgentConfigError`] for what is found before anything is done.
+pub async fn run(agents: &Agents, input: RunInput) -> Result<Trajectory, AgentConfigError> {
+    let agent = agents.resolve(&input.config)?;
+    let messages = read_messages(&input)?;
+    for endpoint in &input.tools.endpoints {
+        endpoint.check()?;
+    }
+    let recorder = Recorder::new(input.observer);
+    recorder.emit(EventKind::RunStarted {
+        trajectory_id: input.trajectory_id.clone(),
+        agent_config_id: agent.id.to_owned(),
+        model: input.model.name().to_owned(),
+        messages: messages.clone(),
+    });
+    for warning in &agent.warnings {
+        recorder.warn(warning.as_str());
+    }
+    let limits = Limits::start(input.limit, agent.timeout, input.cancel);
+
+    let toolbox = match limits.hold(Box::pin(Toolbox::open(input.tools))).await {
+        Ok(Ok(toolbox)) => toolbox,
+        Ok(Err(failure)) | Err(failure) => {
+            return Ok(without_tools(&recorder, messages, failure));
+        }
+    };
+    let tools = toolbox.definitions();
+    recorder.emit(EventKind::Configured {
+        tools: tools
+            .iter()
+            .map(|tool| tool.function.name.clone())
+            .collect(),
+    });
+    for warning in &toolbox.warnings {
+        recorder.warn(warning.as_str());
+    }
+
+    let mut size = ContextSize::default();
+    size.add(tokens::of_tools(&tools));
+    for message in &messages {
+        size.add(tokens::of_message(
+            message,
+            input.model.provider(),
+            input.model.name(),
+        ));
+    }
+    let mut run = Run {
+        model: input.model,
+        context: RunContext {
+            trajectory_id: input.trajectory_id,
+            extra_args: input.extra_args,
+            parent_trajectory_output: input.parent_trajectory_output,
+            custom_args: input.custom_args,
+            task_custom_fields: input.task_custom_fields,
+            inner_agent_config: input.inner_agent_config,
+        },
+        recorder,
+        conversation: Conversation::new(messages),
+        usage: UsageTally::default(),
+        toolbox,
+        size,
+        deferred: Vec::new(),
+        unusable: 0,
+    };
+    let started = Instant::now();
+    let outcome = match limits.hold(drive(&agent, &mut run)).await {
+        Ok(outcome) => outcome,
+        Err(failure) => Err(failure),
+    };
+    let elapsed = started.elapsed();
+    let trajectory = Box::pin(finish(run, outcome, elapsed)).await;
+    Ok(trajectory)
+}
+
+async fn drive(agent: &ResolvedAgent, run: &mut Run) -> Result<Answer, Failure> {
+    match AssertUnwindSafe(agent.drive(run)).catch_unwind().await {
+        Ok(outcome) => outcome,
+        Err(panic) => {
+            let text = panic
+                .downcast_ref::<&str>()
+                .map(|text| (*text).to_owned())
+                .or_else(|| panic.downcast_ref::<String>().cloned())
+                .unwrap_or_else(|| "no message".to_owned());
+            Err(Failure::new(
+                Owner::Infrastructure,
+                "agent_panicked",
+                format!("the agent `{}` panicked: {text}", agent.id),
+            ))
+        }
+    }
+}
+
+/// Closes the record and the sessions.
+async fn finish(mut run: Run, outcome: Result<Answer, Failure>, elapsed: Duration) -> Trajectory {
+    let (status, failure) = match &outcome {
+        Ok(answer) => {
+            run.usage.add_answer(&answer.text);
+            run.recorder.emit(EventKind::FinalAnswer {
+                answer: answer.text.clone(),
+                answer_status: answer.status.clone(),
+            });
+            (AgentStatus::Completed, None)
+        }
+        Err(failure) => {
+            close_calls(&mut run, failure);
+            tracing::info!(owner = %failure.owner, kind = failure.kind, "{failure}");
+            (status_of(failure), Some(failure.clone()))
+        }
+    };
+    run.recorder.emit(EventKind::RunEnded {
+        status,
+        failure: failure.clone(),
+    });
+    run.toolbox.close().await;
+    let answer = outcome.ok();
+    Trajectory {
+        messages: run.conversation.into_record(),
+        output: answer.as_ref().and_then(|answer| {
+            let status = answer.status.clone()?;
+            Some(Object::from_iter([(
+                "final_answer_status".to_owned(),
+                status.into(),
+            )]))
+        }),
+        status,
+        time_elapsed: elapsed.as_secs_f64(),
+        usage: Some(run.usage.to_object()),
+        final_answer: answer.map(|answer| answer.text),
+        error: failure,
+        extra: Object::new(),
+    }
+}
+
+/// A run that was cut off may leave calls without an answer; the record has one for each.
+fn close_calls(run: &mut Run, failure: &Failure) {
+    let words = format!("No result: the run ended ({}).", failure.message);
+    for call in run.conversation.open_calls().to_vec() {
+        run.answer_call(&call, words.as_str(), ToolOutcome::Skipped);
+    }
+    run.flush_deferred();
+}
+
+/// The end of a run whose tools could not be had: the clock of the agent never started.
+fn without_tools(recorder: &Recorder, messages: Vec<Message>, failure: Failure) -> Trajectory {
+    let status = status_of(&failure);
+    recorder.emit(EventKind::RunEnded {
+        status,
+        failure: Some(failure.clone()),
+    });
+    Trajectory {
+        messages: Conversation::new(messages).into_record(),
+        output: None,
+        status,
+        time_elapsed: 0.0,
+        usage: Some(UsageTally::default().to_object()),
+        final_answer: None,
+        error: Some(failure),
+        extra: Object::new(),
+    }
+}
+
+fn read_messages(input: &RunInput) -> Result<Vec<Message>, AgentConfigError> {
+    input
+        .initial_messages
+        .iter()
+        .enumerate()
+        .map(|(index, value)| {
+            serde_json::from_value(value.clone()).map_err(|error| {
+                AgentConfigError::InitialMessage {
+                    index,
+                    reason: error.to_string(),
+                }
+            })
+        })
+        .collect()
+}
+
+/// What can end a run from outside.
+struct Limits {
+    cancel: CancellationToken,
+    outer: (tokio::time::Instant, Duration),
+    agent: (tokio::time::Instant, Duration),
+}
+
+impl Limits {
+    fn start(outer: Duration, agent: Duration, cancel: CancellationToken) -> Self {
+        let now = tokio::time::Instant::now();
+        Self {
+            cancel,
+            outer: (now + outer, outer),
+            agent: (now + agent, agent),
+        }
+    }
+
+    /// Runs `work` until it is done or a limit is met; then it is dropped.
+    async fn hold<T>(&self, work: impl Future<Output = T>) -> Result<T, Failure> {
+        tokio::select! {
+            biased;
+            () = self.cancel.cancelled() => {
+                Err(Failure::new(Owner::Cancelled, "cancelled", "the run was cancelled"))
+            }
+            done = work => Ok(done),
+            () = tokio::time::sleep_until(self.agent.0) => {
+                Err(timed_out("run_timeout", "the agent's `timeout`", self.agent.1))
+            }
+            () = tokio::time::sleep_until(self.outer.0) => {
+                Err(timed_out("outer_limit", "the limit around the run", self.outer.1))
+            }
+        }
+    }
+}
+
+fn timed_out(kind: &str, which: &str, limit: Duration) -> Failure {
+    let seconds = limit.as_secs_f64();
+    Failure::new(
+        Owner::Infrastructure,
+        kind,
+        format!("{which} of {seconds} s is over"),
+    )
+    .retryable(true)
+}

@@ -1,0 +1,146 @@
+//! What a run says while it happens: observers, the log file, numbering and time.
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
+
+use formats::event::{Event, EventKind, FORMAT_VERSION};
+
+/// Someone who follows a run.
+///
+/// It is called in the order of [`Event::seq`], from within the run, so it should return soon.
+pub trait Observer: Send + Sync {
+    /// Something happened.
+    fn event(&self, event: &Event);
+}
+
+/// The observer that does not listen.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct NoObserver;
+
+impl Observer for NoObserver {
+    fn event(&self, _: &Event) {}
+}
+
+/// Several observers, told in order.
+pub struct Observers(pub Vec<Arc<dyn Observer>>);
+
+impl Observer for Observers {
+    fn event(&self, event: &Event) {
+        for observer in &self.0 {
+            observer.event(event);
+        }
+    }
+}
+
+/// Writes `events.jsonl`: one line per event, handed to the operating system before the run goes
+/// on, so that the end of the process loses at most the step in flight.
+///
+/// An error of the file does not end the run; the first one is kept for [`EventLog::finish`], and
+/// nothing is written after it, so that the file never has a gap.
+#[derive(Debug)]
+pub struct EventLog {
+    state: Mutex<LogState>,
+}
+
+#[derive(Debug)]
+struct LogState {
+    file: File,
+    error: Option<io::Error>,
+}
+
+impl EventLog {
+    /// Creates the file, replacing an earlier one.
+    ///
+    /// # Errors
+    /// When the file cannot be created.
+    pub fn create(path: impl AsRef<Path>) -> io::Result<Self> {
+        Ok(Self {
+            state: Mutex::new(LogState {
+                file: File::create(path)?,
+                error: None,
+            }),
+        })
+    }
+
+    /// Makes sure that everything is on the disk.
+    ///
+    /// # Errors
+    /// The first error that writing met, or that of the final synchronisation.
+    pub fn finish(&self) -> io::Result<()> {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        match state.error.take() {
+            Some(error) => Err(error),
+            None => state.file.sync_data(),
+        }
+    }
+}
+
+impl Observer for EventLog {
+    fn event(&self, event: &Event) {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        if state.error.is_some() {
+            return;
+        }
+        // One write call per line: a reader or a kill never sees half of a line in between.
+        let written = serde_json::to_vec(event)
+            .map_err(io::Error::from)
+            .and_then(|mut line| {
+                line.push(b'\n');
+                state.file.write_all(&line)
+            });
+        if let Err(error) = written {
+            tracing::error!(%error, seq = event.seq, "failed to write the event log");
+            state.error = Some(error);
+        }
+    }
+}
+
+/// Numbers and dates the events of one run.
+pub(crate) struct Recorder {
+    observer: Arc<dyn Observer>,
+    started: Instant,
+    /// The next sequence number and the current step; held while an observer is told, so that
+    /// events arrive in order also when tools run side by side.
+    place: Mutex<(u64, Option<u64>)>,
+}
+
+impl Recorder {
+    pub(crate) fn new(observer: Arc<dyn Observer>) -> Self {
+        Self {
+            observer,
+            started: Instant::now(),
+            place: Mutex::new((0, None)),
+        }
+    }
+
+    /// Begins the next step and returns its number, counted from 1.
+    pub(crate) fn next_step(&self) -> u64 {
+        let mut place = self.place.lock().unwrap_or_else(PoisonError::into_inner);
+        let step = place.1.unwrap_or(0) + 1;
+        place.1 = Some(step);
+        step
+    }
+
+    pub(crate) fn emit(&self, kind: EventKind) {
+        let mut place = self.place.lock().unwrap_or_else(PoisonError::into_inner);
+        let event = Event {
+            v: FORMAT_VERSION,
+            seq: place.0,
+            time: jiff::Timestamp::now().to_string(),
+            elapsed: self.started.elapsed().as_secs_f64(),
+            step: place.1,
+            kind,
+        };
+        place.0 += 1;
+        self.observer.event(&event);
+    }
+
+    pub(crate) fn warn(&self, message: impl Into<String>) {
+        let message = message.into();
+        tracing::warn!("{message}");
+        self.emit(EventKind::Warning { message });
+    }
+}

@@ -1,0 +1,106 @@
+//! What a run is given.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use formats::Object;
+use formats::agent::AgentConfig;
+use llm_client::Model;
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
+
+use crate::events::{NoObserver, Observer};
+use crate::tools::ToolSources;
+
+/// Limit around a whole run, outside the agent's own `timeout`: 22.5 hours
+/// (`AGENT_TIMEOUT_SECONDS`, `spec/agents.md` §3).
+pub const DEFAULT_LIMIT: Duration = Duration::from_secs(81_000);
+
+/// Everything that one run needs (`spec/agents.md` §4.2).
+pub struct RunInput {
+    /// Names the run in events and towards proxies.
+    pub trajectory_id: String,
+    /// The conversation to start from: chat messages, passed through with all their keys.
+    pub initial_messages: Vec<Value>,
+    /// The model that drives the agent.
+    pub model: Model,
+    /// Further parameters of every model call, by their chat-completions names.
+    pub extra_args: Object,
+    /// The tools that the agent can use.
+    pub tools: ToolSources,
+    /// Which agent, with which settings.
+    pub config: AgentConfig,
+    /// Structured output of the run that this one continues; for agents that read it.
+    pub parent_trajectory_output: Option<Object>,
+    /// Data about this run; for agents that read it.
+    pub custom_args: Option<Object>,
+    /// The task's own fields; for agents that read them.
+    pub task_custom_fields: Option<Object>,
+    /// Settings of an inner agent; for agents that wrap another one.
+    pub inner_agent_config: Option<Object>,
+    /// Ends the run with status `cancelled`, keeping what there is.
+    pub cancel: CancellationToken,
+    /// Who follows the run.
+    pub observer: Arc<dyn Observer>,
+    /// Limit around the whole run; [`DEFAULT_LIMIT`] unless set.
+    pub limit: Duration,
+}
+
+impl RunInput {
+    /// A run of `model` with the default agent, no tools, no messages, nobody watching.
+    #[must_use]
+    pub fn new(model: Model) -> Self {
+        Self {
+            trajectory_id: String::from("run"),
+            initial_messages: Vec::new(),
+            model,
+            extra_args: Object::new(),
+            tools: ToolSources::new(),
+            config: AgentConfig::default(),
+            parent_trajectory_output: None,
+            custom_args: None,
+            task_custom_fields: None,
+            inner_agent_config: None,
+            cancel: CancellationToken::new(),
+            observer: Arc::new(NoObserver),
+            limit: DEFAULT_LIMIT,
+        }
+    }
+
+    /// Adds a user message.
+    #[must_use]
+    pub fn user(mut self, text: impl Into<String>) -> Self {
+        self.initial_messages
+            .push(serde_json::json!({"role": "user", "content": text.into()}));
+        self
+    }
+
+    /// Chooses the agent and its settings (an object, or `null` for none).
+    #[must_use]
+    pub fn agent(mut self, id: impl Into<String>, settings: Value) -> Self {
+        let id = id.into();
+        self.config = AgentConfig {
+            agent_name: id.clone(),
+            agent_config_id: id,
+            agent_config_values: match settings {
+                Value::Object(values) => values,
+                _ => Object::new(),
+            },
+        };
+        self
+    }
+
+    /// Sets the tools.
+    #[must_use]
+    pub fn tools(mut self, tools: ToolSources) -> Self {
+        self.tools = tools;
+        self
+    }
+
+    /// Sets the observer.
+    #[must_use]
+    pub fn observer(mut self, observer: Arc<dyn Observer>) -> Self {
+        self.observer = observer;
+        self
+    }
+}

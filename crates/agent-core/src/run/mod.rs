@@ -1,0 +1,160 @@
+//! What an agent works with: the conversation, the model, the tools, the account of both.
+
+mod context_size;
+mod conversation;
+mod failure;
+mod model_call;
+mod tool_calls;
+mod usage;
+
+use std::sync::Arc;
+
+use formats::Object;
+use formats::chat::{Message, ToolDefinition};
+use formats::event::EventKind;
+use llm_client::Model;
+use serde_json::Value;
+
+use crate::events::Recorder;
+use crate::tokens;
+use crate::tools::Toolbox;
+
+pub use failure::model_failure;
+pub use model_call::{Turn, TurnKind, Unusable};
+pub use tool_calls::CallLimits;
+
+pub(crate) use context_size::ContextSize;
+pub(crate) use conversation::Conversation;
+pub(crate) use failure::status_of;
+pub(crate) use usage::UsageTally;
+
+/// The answer with which an agent completes its run.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Answer {
+    /// The answer itself.
+    pub text: String,
+    /// What the agent says about it: `completed`, `blocked` or `failed`, if it says so.
+    pub status: Option<String>,
+}
+
+impl Answer {
+    /// An answer without a status of its own.
+    pub fn new(text: impl Into<String>) -> Self {
+        Self {
+            text: text.into(),
+            status: None,
+        }
+    }
+}
+
+/// What the caller said about a run beside messages, model and tools; for agents that read it.
+#[derive(Debug, Clone, Default)]
+pub struct RunContext {
+    /// The id of the run.
+    pub trajectory_id: String,
+    /// Further parameters of every model call.
+    pub extra_args: Object,
+    /// Structured output of the run that this one continues.
+    pub parent_trajectory_output: Option<Object>,
+    /// Data about this run.
+    pub custom_args: Option<Object>,
+    /// The task's own fields.
+    pub task_custom_fields: Option<Object>,
+    /// Settings of an inner agent.
+    pub inner_agent_config: Option<Object>,
+}
+
+/// One run under way. An agent drives it; every method keeps conversation, events and usage in
+/// step, so that what there is survives whenever the agent is cut off.
+pub struct Run {
+    pub(crate) model: Model,
+    pub(crate) context: RunContext,
+    pub(crate) recorder: Recorder,
+    pub(crate) conversation: Conversation,
+    pub(crate) usage: UsageTally,
+    pub(crate) toolbox: Toolbox,
+    pub(crate) size: ContextSize,
+    /// Pictures that follow the answers to the calls of this step.
+    pub(crate) deferred: Vec<Message>,
+    /// Unusable replies in a row.
+    pub(crate) unusable: u32,
+}
+
+impl Run {
+    /// The model.
+    #[must_use]
+    pub fn model(&self) -> &Model {
+        &self.model
+    }
+
+    /// What the caller said about the run.
+    #[must_use]
+    pub fn context(&self) -> &RunContext {
+        &self.context
+    }
+
+    /// The conversation as the model sees it.
+    #[must_use]
+    pub fn messages(&self) -> &[Message] {
+        self.conversation.context()
+    }
+
+    /// All tools, in the order in which their sources list them.
+    #[must_use]
+    pub fn tools(&self) -> Arc<[ToolDefinition]> {
+        self.toolbox.definitions()
+    }
+
+    /// Begins a step and returns its number, counted from 1.
+    pub fn begin_step(&mut self) -> u64 {
+        let step = self.recorder.next_step();
+        tracing::debug!(step, "step");
+        self.recorder.emit(EventKind::StepStarted);
+        step
+    }
+
+    /// Adds a message of the agent's own to the conversation.
+    pub fn say(&mut self, message: Message) {
+        self.recorder.emit(EventKind::Message {
+            message: message.clone(),
+        });
+        self.join(message);
+    }
+
+    /// Tells observers of something that deserves attention.
+    pub fn warn(&self, message: impl Into<String>) {
+        self.recorder.warn(message);
+    }
+
+    /// Tells observers of the state of a budget.
+    pub fn report_budget(&self, details: Object) {
+        self.recorder.emit(EventKind::Budget { details });
+    }
+
+    /// Sets a key of the agent's own in the `usage` of the trajectory.
+    pub fn set_usage(&mut self, key: &str, value: impl Into<Value>) {
+        self.usage.set(key, value.into());
+    }
+
+    /// Prompt and completion tokens so far, as reported by the provider.
+    #[must_use]
+    pub fn tokens_spent(&self) -> u64 {
+        self.usage.spent()
+    }
+
+    /// Estimated tokens of the conversation as the model sees it.
+    #[must_use]
+    pub fn context_tokens(&self) -> u64 {
+        self.size.tokens()
+    }
+
+    /// Adds a message to the conversation; the event is the caller's business.
+    pub(crate) fn join(&mut self, message: Message) {
+        self.size.add(tokens::of_message(
+            &message,
+            self.model.provider(),
+            self.model.name(),
+        ));
+        self.conversation.push(message);
+    }
+}

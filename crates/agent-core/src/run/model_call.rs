@@ -1,0 +1,198 @@
+//! Asking the model.
+
+use std::time::Duration;
+
+use formats::chat::{Content, Message, Role, ToolCall, ToolDefinition};
+use formats::event::EventKind;
+use formats::owner::{Failure, Owner};
+use llm_client::{CallLabels, ChatError, ChatRequest, ChatResponse, FinishReason, RetryNotice};
+
+use super::Run;
+
+/// A reply of the model, which has joined the conversation unless it was empty.
+#[derive(Debug, Clone)]
+pub struct Turn {
+    /// What it amounts to.
+    pub kind: TurnKind,
+    /// The text, empty for none.
+    pub text: String,
+    /// The tool calls in order, each with an id of its own.
+    pub calls: Vec<ToolCall>,
+    /// Why the model stopped.
+    pub finish_reason: FinishReason,
+    /// What the call cost in US dollars, where the price is known.
+    pub cost_usd: Option<f64>,
+    /// What the call used, if the provider says.
+    pub usage: Option<formats::chat::Usage>,
+}
+
+/// What a reply amounts to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TurnKind {
+    /// The model wants tools to be called.
+    Calls,
+    /// The model said something and was done.
+    Text,
+    /// Neither calls nor something that could be an answer.
+    Unusable(Unusable),
+}
+
+/// Why a reply cannot be used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Unusable {
+    /// Neither text nor calls.
+    Empty,
+    /// It ran into the limit of its length.
+    CutOff,
+    /// A filter withheld or cut it.
+    Filtered,
+    /// The model failed to write a call.
+    MalformedCall,
+}
+
+impl Unusable {
+    /// A stable word for files.
+    #[must_use]
+    pub const fn kind(self) -> &'static str {
+        match self {
+            Self::Empty => "empty_replies",
+            Self::CutOff => "replies_cut_off",
+            Self::Filtered => "content_filter",
+            Self::MalformedCall => "malformed_calls",
+        }
+    }
+
+    /// What happened, for the model and for people.
+    #[must_use]
+    pub const fn reason(self) -> &'static str {
+        match self {
+            Self::Empty => "the last reply had neither text nor tool calls",
+            Self::CutOff => "the last reply was cut off at its length limit",
+            Self::Filtered => "the last reply was withheld by a content filter",
+            Self::MalformedCall => "the tool call in the last reply could not be read",
+        }
+    }
+}
+
+/// So many unusable replies in a row end a run (pitfall A8).
+pub(crate) const MAX_UNUSABLE: u32 = 3;
+
+impl Run {
+    /// Sends the conversation to the model with `tools`; `limit` holds for each attempt. The reply
+    /// joins the conversation.
+    ///
+    /// # Errors
+    /// The [`ChatError`] that repeating could not mend.
+    pub async fn ask(
+        &mut self,
+        tools: &[ToolDefinition],
+        limit: Duration,
+    ) -> Result<Turn, ChatError> {
+        self.recorder.emit(EventKind::Request {
+            messages: self.messages().len(),
+            tools: tools.len(),
+        });
+        let request = ChatRequest {
+            messages: self.conversation.context(),
+            tools,
+            extra_args: &self.context.extra_args,
+            timeout: limit,
+            labels: CallLabels {
+                trajectory_id: Some(&self.context.trajectory_id),
+            },
+        };
+        let recorder = &self.recorder;
+        let on_retry = |notice: RetryNotice<'_>| {
+            recorder.emit(EventKind::Retry {
+                attempt: notice.attempt,
+                wait_seconds: notice.wait.as_secs_f64(),
+                failure: Failure::from(notice.error),
+            });
+        };
+        let response = Box::pin(self.model.chat(request, &on_retry)).await?;
+        Ok(self.take_in(response))
+    }
+
+    fn take_in(&mut self, response: ChatResponse) -> Turn {
+        let mut message = response.message;
+        message.role = Role::Assistant;
+        for id in self.conversation.make_ids_distinct(&mut message) {
+            self.warn(format!(
+                "the call id `{id}` was used before; it was replaced"
+            ));
+        }
+        self.usage.add(response.usage.as_ref(), &message);
+        let kind = kind_of(&message, &response.finish_reason);
+        let turn = Turn {
+            kind,
+            text: message.text().into_owned(),
+            calls: message.tool_calls.clone(),
+            finish_reason: response.finish_reason.clone(),
+            cost_usd: response.cost_usd,
+            usage: response.usage.clone(),
+        };
+        self.recorder.emit(EventKind::Response {
+            message: message.clone(),
+            finish_reason: response.finish_reason.as_str().to_owned(),
+            usage: response.usage.clone(),
+            cost_usd: response.cost_usd,
+            duration: response.duration.as_secs_f64(),
+        });
+        let joins = !says_nothing(&message);
+        if joins {
+            self.join(message);
+        }
+        if let Some(usage) = &response.usage {
+            // An empty reply is not sent back.
+            let reply = if joins { usage.completion_tokens } else { 0 };
+            self.size.reported(usage.prompt_tokens + reply);
+        }
+        if !matches!(kind, TurnKind::Unusable(_)) {
+            self.unusable = 0;
+        }
+        turn
+    }
+
+    /// Asks the model to go on after an unusable reply, in the agent's words `request`.
+    ///
+    /// # Errors
+    /// After three such replies in a row, the failure that ends the run.
+    pub fn ask_to_continue(&mut self, why: Unusable, request: &str) -> Result<(), Failure> {
+        self.unusable += 1;
+        if self.unusable >= MAX_UNUSABLE {
+            return Err(Failure::new(
+                Owner::Model,
+                why.kind(),
+                format!(
+                    "{MAX_UNUSABLE} replies in a row could not be used; {}",
+                    why.reason()
+                ),
+            ));
+        }
+        self.warn(why.reason());
+        self.say(Message::user(format!("Note: {}. {request}", why.reason())));
+        Ok(())
+    }
+}
+
+fn kind_of(message: &Message, finish_reason: &FinishReason) -> TurnKind {
+    if !message.tool_calls.is_empty() {
+        return TurnKind::Calls;
+    }
+    match finish_reason {
+        FinishReason::MalformedCall => TurnKind::Unusable(Unusable::MalformedCall),
+        FinishReason::ContentFilter => TurnKind::Unusable(Unusable::Filtered),
+        FinishReason::Length => TurnKind::Unusable(Unusable::CutOff),
+        _ if message.content.as_ref().is_none_or(Content::is_blank) => {
+            TurnKind::Unusable(Unusable::Empty)
+        }
+        _ => TurnKind::Text,
+    }
+}
+
+/// Whether a reply adds nothing to the conversation: no provider takes an assistant turn without
+/// text and calls.
+pub(crate) fn says_nothing(message: &Message) -> bool {
+    message.tool_calls.is_empty() && message.content.as_ref().is_none_or(Content::is_blank)
+}

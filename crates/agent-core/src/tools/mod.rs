@@ -1,0 +1,122 @@
+//! The tools of a run: MCP servers and functions of this process, side by side.
+
+mod arguments;
+mod error;
+mod image;
+mod mcp;
+mod output;
+mod results;
+mod schema;
+mod toolbox;
+
+use std::future::Future;
+use std::sync::Arc;
+
+use formats::Object;
+use formats::chat::ToolDefinition;
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use serde_json::Value;
+
+pub use mcp::{McpEndpoint, McpLimits};
+pub use output::{ToolContent, ToolOutput};
+
+pub(crate) use arguments::Arguments;
+pub(crate) use error::CallError;
+pub(crate) use image::tokens as image_tokens;
+pub(crate) use results::{RenderedResult, render};
+pub(crate) use toolbox::Toolbox;
+
+/// A tool that is a function of this process.
+pub trait Tool: Send + Sync {
+    /// Name, description and JSON Schema of the arguments.
+    fn definition(&self) -> ToolDefinition;
+
+    /// Does the work. A dropped future means that the call timed out or the run ended.
+    ///
+    /// An `Err` is told to the model as the tool's failure.
+    fn call(&self, arguments: Object) -> BoxFuture<'_, Result<ToolOutput, String>>;
+}
+
+/// A [`Tool`] made of a function.
+pub struct FunctionTool<F> {
+    definition: ToolDefinition,
+    function: F,
+}
+
+impl<F, Fut> FunctionTool<F>
+where
+    F: Fn(Object) -> Fut + Send + Sync,
+    Fut: Future<Output = Result<ToolOutput, String>> + Send,
+{
+    /// A tool that calls `function`; `parameters` is the JSON Schema of its arguments.
+    pub fn new(
+        name: impl Into<String>,
+        description: impl Into<String>,
+        parameters: Value,
+        function: F,
+    ) -> Self {
+        Self {
+            definition: ToolDefinition::new(name, description, parameters),
+            function,
+        }
+    }
+}
+
+impl<F, Fut> Tool for FunctionTool<F>
+where
+    F: Fn(Object) -> Fut + Send + Sync,
+    Fut: Future<Output = Result<ToolOutput, String>> + Send,
+{
+    fn definition(&self) -> ToolDefinition {
+        self.definition.clone()
+    }
+
+    fn call(&self, arguments: Object) -> BoxFuture<'_, Result<ToolOutput, String>> {
+        async move { (self.function)(arguments).await }.boxed()
+    }
+}
+
+/// Where the tools of a run come from.
+#[derive(Clone, Default)]
+pub struct ToolSources {
+    pub(crate) endpoints: Vec<McpEndpoint>,
+    pub(crate) tools: Vec<Arc<dyn Tool>>,
+}
+
+impl ToolSources {
+    /// No tools.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The tools of one MCP endpoint, such as the gateway of an environment.
+    #[must_use]
+    pub fn gateway(url: impl Into<String>) -> Self {
+        Self::new().with_endpoint(McpEndpoint::new(url))
+    }
+
+    /// Adds the tools of an MCP endpoint.
+    #[must_use]
+    pub fn with_endpoint(mut self, endpoint: McpEndpoint) -> Self {
+        self.endpoints.push(endpoint);
+        self
+    }
+
+    /// Adds a function of this process.
+    #[must_use]
+    pub fn with_tool(mut self, tool: impl Tool + 'static) -> Self {
+        self.tools.push(Arc::new(tool));
+        self
+    }
+}
+
+impl std::fmt::Debug for ToolSources {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ToolSources")
+            .field("endpoints", &self.endpoints)
+            .field("tools", &self.tools.len())
+            .finish()
+    }
+}
