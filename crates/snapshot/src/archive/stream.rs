@@ -1,0 +1,124 @@
+//! The compressed stream under an archive: counted, bounded, and its errors told apart.
+
+use std::cell::Cell;
+use std::io::{self, BufReader, Read};
+use std::rc::Rc;
+
+use super::unpack::UnpackError;
+use crate::limits::{LimitExceeded, Limits, Meter};
+
+/// What the reading side knows, shared with those who judge it.
+#[derive(Clone, Default)]
+pub(super) struct Counters {
+    /// Bytes of the archive read so far.
+    pub(super) packed: Rc<Cell<u64>>,
+    /// Bytes that came out of the decompressor.
+    unpacked: Rc<Cell<u64>>,
+    /// Bytes that may still come before the content of the next member.
+    pub(super) header_room: Rc<Cell<u64>>,
+    /// A failure of the input itself, kept because the layers between change it.
+    input_error: Rc<Cell<Option<io::Error>>>,
+    exceeded: Rc<Cell<Option<LimitExceeded>>>,
+}
+
+impl Counters {
+    pub(super) fn allow_headers(&self, limits: &Limits) {
+        self.header_room.set(limits.header_bytes);
+    }
+}
+
+/// The packed side.
+pub(super) struct Source<R> {
+    pub(super) input: R,
+    pub(super) counters: Counters,
+}
+
+impl<R: Read> Read for Source<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        match self.input.read(buffer) {
+            Ok(count) => {
+                let packed = &self.counters.packed;
+                packed.set(packed.get() + count as u64);
+                Ok(count)
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => Err(error),
+            Err(error) => {
+                let told = io::Error::new(error.kind(), error.to_string());
+                self.counters.input_error.set(Some(error));
+                Err(told)
+            }
+        }
+    }
+}
+
+/// The unpacked side: bounds the ratio, and the headers between two members.
+pub(super) struct Unpacked<'l, R> {
+    pub(super) input: R,
+    pub(super) counters: Counters,
+    pub(super) limits: &'l Limits,
+}
+
+impl<R: Read> Read for Unpacked<'_, R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = self.input.read(buffer)?;
+        let counters = &self.counters;
+        let unpacked = counters.unpacked.get() + count as u64;
+        counters.unpacked.set(unpacked);
+        let crossed = match counters.header_room.get().checked_sub(count as u64) {
+            Some(room) => {
+                counters.header_room.set(room);
+                Meter::new(self.limits).ratio(unpacked, counters.packed.get())
+            }
+            None => Err(LimitExceeded {
+                limit: "header_bytes",
+                got: self.limits.header_bytes + 1,
+                allowed: self.limits.header_bytes,
+            }),
+        };
+        crossed.map_err(|exceeded| {
+            let told = io::Error::other(exceeded.to_string());
+            counters.exceeded.set(Some(exceeded));
+            told
+        })?;
+        Ok(count)
+    }
+}
+
+pub(super) fn check_magic<R: Read>(
+    input: &mut BufReader<Source<R>>,
+    counters: &Counters,
+) -> Result<(), UnpackError> {
+    use std::io::BufRead as _;
+    let head = match input.fill_buf() {
+        Ok(head) => head,
+        Err(error) => return Err(stream_error(&error, counters, "")),
+    };
+    match head {
+        [] => Err(UnpackError::Empty),
+        [0x1f, 0x8b, ..] | [0x1f] => Ok(()),
+        _ => Err(UnpackError::NotGzip),
+    }
+}
+
+/// What an error of the stream really is.
+pub(super) fn stream_error(error: &io::Error, counters: &Counters, member: &str) -> UnpackError {
+    if let Some(source) = counters.input_error.take() {
+        return UnpackError::Input(source);
+    }
+    if let Some(limit) = counters.exceeded.take() {
+        return UnpackError::Limit {
+            member: format!("after {member}"),
+            limit,
+        };
+    }
+    if error.kind() == io::ErrorKind::UnexpectedEof || ends_early(error) {
+        return UnpackError::Truncated;
+    }
+    UnpackError::Damaged(error.to_string())
+}
+
+/// The tar reader tells an early end by its text only.
+fn ends_early(error: &io::Error) -> bool {
+    let text = error.to_string();
+    text.contains("failed to read entire block") || text.contains("unexpected EOF")
+}
