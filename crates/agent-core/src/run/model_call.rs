@@ -100,6 +100,7 @@ impl Run {
             timeout: limit,
             labels: CallLabels {
                 trajectory_id: Some(&self.context.trajectory_id),
+                ..CallLabels::default()
             },
         };
         let recorder = &self.recorder;

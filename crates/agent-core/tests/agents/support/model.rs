@@ -157,6 +157,8 @@ impl Provider for Script {
                     usage,
                     model: "fake-1".into(),
                     raw: json!({}),
+                    cost_usd: None,
+                    request_id: None,
                 }),
                 Some(Say::Fail(kind, text)) => Err(error(kind, text)),
                 Some(Say::Hang) => std::future::pending().await,
@@ -175,6 +177,7 @@ fn error(kind: ChatErrorKind, message: &str) -> ChatError {
         message: message.into(),
         retry_after: None,
         request_id: None,
+        final_word: false,
     }
 }
 
