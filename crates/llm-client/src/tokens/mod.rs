@@ -61,6 +61,13 @@ pub fn of_messages(messages: &[Message]) -> u64 {
     PER_REQUEST + messages.iter().map(of_message).sum::<u64>()
 }
 
+/// Width and height in pixels of the picture in a `data:` URL, read from the head of a PNG, JPEG, GIF
+/// or WebP file; `None` where that cannot be done.
+#[must_use]
+pub fn picture_size(url: &str) -> Option<(u32, u32)> {
+    picture::size_in_url(url)
+}
+
 /// The estimated tokens of tool definitions.
 #[must_use]
 pub fn of_tools(tools: &[ToolDefinition]) -> u64 {

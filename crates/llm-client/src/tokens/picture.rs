@@ -17,14 +17,16 @@ pub(super) fn tokens(url: &str, detail: Option<&str>) -> u64 {
     if detail == Some("low") {
         return BASE;
     }
-    let size = url
-        .strip_prefix("data:")
-        .and_then(|rest| rest.split_once(";base64,"))
-        .and_then(|(_, data)| size_of_base64(data));
-    match size {
+    match size_in_url(url) {
         Some((width, height)) => BASE + TILE * tiles(width, height),
         None => UNKNOWN,
     }
+}
+
+/// Width and height of the picture in a `data:` URL.
+pub(super) fn size_in_url(url: &str) -> Option<(u32, u32)> {
+    let (_, data) = url.strip_prefix("data:")?.split_once(";base64,")?;
+    size_of_base64(data)
 }
 
 /// Tiles of a picture that is first made to fit into 2048 × 2048, then to a short side of 768.
