@@ -2,15 +2,12 @@
 
 use std::{ffi::OsString, path::PathBuf, process::ExitCode, time::Duration};
 
-use clap::{CommandFactory, FromArgMatches, Parser};
+use clap::Parser;
+use formats::owner::Owner;
 use rmcp::{ServiceExt, transport::stdio_pipes};
 
 use crate::{FilesystemServer, Limits, Settings};
 
-/// Exit code for a wrong command line or configuration.
-const USAGE: u8 = 2;
-/// Exit code for a failure that is not the user's.
-const INFRASTRUCTURE: u8 = 3;
 /// The root when nothing says otherwise: where worlds lie in the container.
 const DEFAULT_ROOT: &str = "/filesystem";
 
@@ -62,29 +59,24 @@ struct LimitFlags {
 ///
 /// Exit codes: 0 the client closed stdin, 2 wrong flags or a root that cannot be opened, 3 the connection broke.
 pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
-    let flags = Flags::command()
-        .try_get_matches_from(args)
-        .and_then(|matches| Flags::from_arg_matches(&matches));
-    let flags = match flags {
+    let flags = match Flags::try_parse_from(args) {
         Ok(flags) => flags,
         Err(error) => {
             // Help and version are no failures, and go to stdout by clap's own choice.
             let _ = error.print();
             return if error.use_stderr() {
-                ExitCode::from(USAGE)
+                ExitCode::from(Owner::Configuration.exit_code())
             } else {
                 ExitCode::SUCCESS
             };
         }
     };
-    start_log();
+    program::start_logs("warn,filesystem_server=info", false);
+    // Not through `program::Variables`: a `.env` file here may belong to the world.
     let settings = settings(flags, |name| std::env::var_os(name));
     let server = match FilesystemServer::new(settings) {
         Ok(server) => server,
-        Err(error) => {
-            tracing::error!("{error}");
-            return ExitCode::from(USAGE);
-        }
+        Err(error) => return program::fail(Owner::Configuration, error),
     };
     let runtime = match tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
@@ -92,20 +84,14 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
         .build()
     {
         Ok(runtime) => runtime,
-        Err(error) => {
-            tracing::error!("cannot start the runtime: {error}");
-            return ExitCode::from(INFRASTRUCTURE);
-        }
+        Err(error) => return program::fail(Owner::Infrastructure, error),
     };
     let ended = runtime.block_on(serve(server));
     // A call that still reads a slow disk must not keep the process alive; nobody waits for it.
     runtime.shutdown_background();
     match ended {
         Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            tracing::error!("{error}");
-            ExitCode::from(INFRASTRUCTURE)
-        }
+        Err(error) => program::fail(Owner::Infrastructure, error),
     }
 }
 
@@ -166,15 +152,4 @@ fn settings(flags: Flags, variable: impl Fn(&str) -> Option<OsString>) -> Settin
             max_concurrent_calls,
         },
     }
-}
-
-/// Logs to stderr, `RUST_LOG` deciding what. Inside another program, whose log stands already, that one is used.
-fn start_log() {
-    let filter = tracing_subscriber::EnvFilter::try_from_default_env()
-        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("warn,filesystem_server=info"));
-    let _ = tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_writer(std::io::stderr)
-        .with_ansi(false)
-        .try_init();
 }

@@ -225,10 +225,8 @@ impl World<'_> {
             return Ok(None);
         };
         let parent = self.follow(PathBuf::new(), components.into())?;
-        match parent.metadata {
-            None => return Err(PathError::Missing),
-            Some(metadata) if !metadata.is_dir() => return Err(PathError::NotADirectory),
-            Some(_) => {}
+        if !parent.metadata.is_some_and(|found| found.is_dir()) {
+            return Err(PathError::Missing);
         }
         let (name, metadata) = self.entry(&parent.relative, name)?;
         Ok(Some(Seat {
@@ -341,5 +339,115 @@ impl World<'_> {
             .filter(|candidate| candidate.to_string_lossy() == shown);
         let first = fitting.next()?;
         fitting.next().is_none().then_some(first)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::{prelude::*, test_runner::TestRunner};
+
+    use super::*;
+
+    /// A tree with links of every kind, all of which the operating system can follow too.
+    fn tree() -> (tempfile::TempDir, Root) {
+        use std::os::unix::fs::symlink;
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().canonicalize().unwrap().join("root");
+        std::fs::create_dir_all(path.join("a/b")).unwrap();
+        std::fs::write(path.join("a/file"), "").unwrap();
+        std::fs::write(folder.path().join("secret"), "").unwrap();
+        symlink("a/b", path.join("link")).unwrap();
+        symlink("..", path.join("a/up")).unwrap();
+        symlink("../up/link", path.join("a/b/round")).unwrap();
+        symlink(path.join("a"), path.join("absolute")).unwrap();
+        symlink("..", path.join("out")).unwrap();
+        symlink("missing/x", path.join("dangling")).unwrap();
+        let root = Root::new(&path, false).unwrap();
+        (folder, root)
+    }
+
+    /// The operating system's own way of following links is the judge.
+    #[test]
+    fn a_path_leads_where_the_system_says_or_nowhere() {
+        let (_folder, root) = tree();
+        let world = root.open().unwrap();
+        let name = prop::sample::select(vec![
+            "a", "b", "file", "link", "up", "round", "absolute", "out", "dangling", "missing",
+            "secret", "..", ".",
+        ]);
+        let config = ProptestConfig {
+            cases: 2000,
+            failure_persistence: None,
+            ..ProptestConfig::default()
+        };
+        TestRunner::new(config)
+            .run(&prop::collection::vec(name, 0..8), |names| {
+                compare(&world, &names);
+                Ok(())
+            })
+            .unwrap();
+    }
+
+    fn compare(world: &World<'_>, names: &[&str]) {
+        let argument = format!("/{}", names.join("/"));
+        let found = world.locate(&argument);
+        let mut lexical = Vec::new();
+        for name in names {
+            match *name {
+                ".." if lexical.pop().is_none() => {
+                    assert!(matches!(found, Err(PathError::Outside)), "{argument}");
+                    return;
+                }
+                ".." | "." => {}
+                name => lexical.push(name),
+            }
+        }
+        let root = &world.root.path;
+        match root.join(lexical.join("/")).canonicalize() {
+            Ok(truth) => match truth.strip_prefix(root) {
+                Ok(inside) => {
+                    let place = found.unwrap();
+                    assert_eq!(place.relative, inside, "{argument}");
+                    assert!(place.metadata.is_some(), "{argument}");
+                }
+                Err(_) => assert!(matches!(found, Err(PathError::Outside)), "{argument}"),
+            },
+            Err(_) => assert!(
+                found.is_err() || found.unwrap().metadata.is_none(),
+                "{argument}"
+            ),
+        }
+    }
+
+    #[test]
+    fn every_name_of_the_root_means_the_root() {
+        let (_folder, root) = tree();
+        let physical = root.path.to_string_lossy().into_owned();
+        for argument in [
+            "",
+            "/",
+            "//",
+            ".",
+            "/filesystem",
+            "/filesystem/",
+            &physical,
+            "/a/..",
+        ] {
+            assert_eq!(
+                root.components(argument).unwrap(),
+                Vec::<OsString>::new(),
+                "{argument}"
+            );
+        }
+        assert_eq!(
+            root.components("/filesystem/filesystem/x").unwrap(),
+            ["filesystem", "x"]
+        );
+        assert_eq!(
+            root.components("/filesystems/x").unwrap(),
+            ["filesystems", "x"]
+        );
+        assert_eq!(root.shown_link(&root.path.join("a/file")), "/a/file");
+        assert_eq!(root.shown_link(Path::new("/elsewhere")), "/elsewhere");
     }
 }

@@ -1,0 +1,204 @@
+//! Names that are not UTF-8, things that are neither file nor folder, what must not be read.
+
+use std::{
+    ffi::OsStr,
+    fs,
+    os::unix::{ffi::OsStrExt, fs::PermissionsExt},
+    process::Command,
+};
+
+use serde_json::json;
+
+use crate::served::{PROGRAM, Served, folder, program};
+
+#[tokio::test]
+async fn names_that_are_not_utf8_are_shown_and_reached() {
+    let served = Served::with(&["--writable"]).await;
+    let folder = served.world().join(OsStr::from_bytes(b"sch\xf6n"));
+    fs::create_dir(&folder).unwrap();
+    fs::write(folder.join(OsStr::from_bytes(b"gr\xfc\xdfe.txt")), "hello").unwrap();
+    assert_eq!(
+        served.text("list_files", json!({})).await,
+        "'sch\u{fffd}n' (folder)\n"
+    );
+    assert_eq!(
+        served
+            .text("search_files", json!({"pattern": "*.txt"}))
+            .await,
+        "Found 1 file(s) matching '*.txt':\n/sch\u{fffd}n/gr\u{fffd}\u{fffd}e.txt"
+    );
+    let path = json!({"file_path": "/sch\u{fffd}n/gr\u{fffd}\u{fffd}e.txt"});
+    assert_eq!(served.text("read_text_file", path.clone()).await, "hello");
+    served
+        .text(
+            "write_file",
+            json!({"file_path": path["file_path"], "content": "changed"}),
+        )
+        .await;
+    assert_eq!(
+        fs::read(folder.join(OsStr::from_bytes(b"gr\xfc\xdfe.txt"))).unwrap(),
+        b"changed"
+    );
+    // Two entries that look the same: neither is guessed.
+    fs::create_dir(served.world().join(OsStr::from_bytes(b"sch\xfan"))).unwrap();
+    assert_eq!(
+        served.failure("read_text_file", path).await,
+        "File not found: /sch\u{fffd}n/gr\u{fffd}\u{fffd}e.txt"
+    );
+}
+
+#[tokio::test]
+async fn names_are_taken_literally() {
+    let served = Served::with(&[]).await;
+    for name in [
+        "a b.txt",
+        "*.txt",
+        "~.txt",
+        "$HOME.txt",
+        "new\nline.txt",
+        "日本.txt",
+        "a%2e.txt",
+    ] {
+        served.put(name, name);
+        let read = served
+            .text("read_text_file", json!({"file_path": format!("/{name}")}))
+            .await;
+        assert_eq!(read, name);
+    }
+    let null = served
+        .failure("read_text_file", json!({"file_path": "/a\0b.txt"}))
+        .await;
+    assert!(null.starts_with("Failed to read text file: "), "{null}");
+}
+
+#[tokio::test]
+async fn fifos_and_sockets_are_left_alone() {
+    let served = Served::with(&[]).await;
+    let fifo = served.world().join("pipe.txt");
+    assert!(
+        Command::new("mkfifo")
+            .arg(&fifo)
+            .status()
+            .unwrap()
+            .success()
+    );
+    let _socket =
+        std::os::unix::net::UnixListener::bind(served.world().join("socket.txt")).unwrap();
+    served.put("file.txt", "x");
+    assert_eq!(
+        served.listed("/").await,
+        ["'file.txt' (text/plain file) 1 bytes"]
+    );
+    assert_eq!(
+        served.text("get_directory_tree", json!({})).await,
+        "/\n└── file.txt"
+    );
+    for path in ["/pipe.txt", "/socket.txt"] {
+        let reason = served
+            .failure("read_text_file", json!({"file_path": path}))
+            .await;
+        assert_eq!(
+            reason,
+            format!("Not a file: {path}"),
+            "and nobody waits for a writer"
+        );
+    }
+}
+
+/// The root user may read everything, so the server runs as somebody else where the tests run as root.
+async fn unprivileged(folder: tempfile::TempDir) -> Option<Served> {
+    let probe = folder.path().join("probe");
+    fs::write(&probe, "").unwrap();
+    fs::set_permissions(&probe, fs::Permissions::from_mode(0o000)).unwrap();
+    let root = folder.path().join("world");
+    let all_powerful = fs::read(&probe).is_ok();
+    let mut command = if all_powerful {
+        let mut command = Command::new("setpriv");
+        command.env_clear().env("RUST_LOG", "error").args([
+            "--reuid=65534",
+            "--regid=65534",
+            "--clear-groups",
+            PROGRAM,
+        ]);
+        command
+    } else {
+        program()
+    };
+    command.arg("--root").arg(&root);
+    let mut version = Command::new(command.get_program());
+    let able = version
+        .args(command.get_args().take_while(|part| *part != "--root"))
+        .arg("--version")
+        .output();
+    if able.is_ok_and(|output| output.status.success()) {
+        return Some(Served::started(folder, command).await);
+    }
+    assert!(
+        std::env::var("ARCHIPELAGO_REQUIRE").as_deref() != Ok("all"),
+        "setpriv and a program that nobody can run are required"
+    );
+    eprintln!("SKIPPED: cannot run the server as an unprivileged user");
+    None
+}
+
+#[tokio::test]
+async fn what_must_not_be_read_is_said() {
+    let folder = folder();
+    fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
+    let Some(served) = unprivileged(folder).await else {
+        return;
+    };
+    served.put("closed.txt", "x");
+    served.put("shut/inner/a.txt", "x");
+    served.put("open/b.txt", "x");
+    fs::set_permissions(
+        served.world().join("closed.txt"),
+        fs::Permissions::from_mode(0o000),
+    )
+    .unwrap();
+    fs::set_permissions(
+        served.world().join("shut"),
+        fs::Permissions::from_mode(0o000),
+    )
+    .unwrap();
+    assert_eq!(
+        served
+            .failure("read_text_file", json!({"file_path": "/closed.txt"}))
+            .await,
+        "Failed to read text file: permission denied: /closed.txt"
+    );
+    assert_eq!(
+        served.text("list_files", json!({"path": "/shut"})).await,
+        "[permission denied: /shut]\n"
+    );
+    assert_eq!(
+        served
+            .text("search_files", json!({"pattern": "*", "path": "/shut"}))
+            .await,
+        "[permission denied: /shut]"
+    );
+    assert_eq!(
+        served
+            .text(
+                "get_file_metadata",
+                json!({"file_path": "/shut/inner/a.txt"})
+            )
+            .await,
+        "[permission denied: /shut/inner/a.txt]"
+    );
+    assert_eq!(
+        served.text("get_directory_tree", json!({})).await,
+        "/\n├── open/\n│   └── b.txt\n├── shut/\n│   [permission denied]\n└── closed.txt"
+    );
+    assert_eq!(
+        served
+            .text("search_files", json!({"pattern": "?.txt"}))
+            .await,
+        "Found 1 file(s) matching '?.txt':\n/open/b.txt\n\n(1 folder(s) could not be read)"
+    );
+    fs::set_permissions(
+        served.world().join("shut"),
+        fs::Permissions::from_mode(0o755),
+    )
+    .unwrap();
+}
