@@ -1,1 +1,29 @@
-//! Many MCP servers behind one MCP endpoint: start, supervise, route, hot-swap
+//! Many MCP servers behind one MCP endpoint: start, supervise, route, hot-swap.
+//!
+//! A [`Gateway`] takes a configuration (`mcp_config.json`, the body of `POST /apps`), starts its
+//! servers once, and serves what they offer together over streamable HTTP, until another
+//! configuration replaces it without an interruption.
+//!
+//! Messages pass through as text: the gateway reads what it routes by and changes names where
+//! several servers share the endpoint, nothing else. The protocol is written out here and not taken
+//! from an SDK, because an SDK's types drop the fields that they do not know and give ids and
+//! progress tokens of their own.
+//!
+//! Module by module: `jsonrpc` messages; `backend` the servers (processes, remote ones, restart);
+//! `catalog` names and routes; `generation` one configuration; `gateway` the swap; `endpoint` the
+//! clients' side.
+
+mod backend;
+mod catalog;
+mod endpoint;
+mod error;
+mod gateway;
+mod generation;
+mod jsonrpc;
+mod options;
+mod state;
+
+pub use error::{ApplyError, FailedServer};
+pub use gateway::Gateway;
+pub use options::GatewayOptions;
+pub use state::{AppsState, ServerPhase, ServerState};

@@ -1,0 +1,76 @@
+//! Protection against web pages that reach a local gateway through a name of their own
+//! (DNS rebinding): `Host` and `Origin` have to name this machine or a configured host.
+
+use axum::extract::Request;
+use http::header;
+use http::uri::Authority;
+
+const LOOPBACK: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
+
+/// Says why a request is refused.
+pub(crate) fn check(request: &Request, allowed: &[String]) -> Result<(), String> {
+    let headers = request.headers();
+    let host = match headers.get(header::HOST) {
+        Some(host) => host.to_str().unwrap_or_default(),
+        None => request.uri().authority().map_or("", |host| host.as_str()),
+    };
+    if !is_allowed(host, allowed) {
+        return Err(format!(
+            "Forbidden: host `{host}` is not allowed (allowed_hosts)"
+        ));
+    }
+    let Some(origin) = headers.get(header::ORIGIN) else {
+        return Ok(());
+    };
+    let origin = origin.to_str().unwrap_or_default();
+    let origin_host = origin.split_once("://").map_or("", |(_, host)| host);
+    if is_allowed(origin_host, allowed) {
+        Ok(())
+    } else {
+        Err(format!(
+            "Forbidden: origin `{origin}` is not allowed (allowed_hosts)"
+        ))
+    }
+}
+
+fn is_allowed(host: &str, allowed: &[String]) -> bool {
+    if allowed.iter().any(|known| known == "*") {
+        return true;
+    }
+    let Ok(authority) = host.parse::<Authority>() else {
+        return false;
+    };
+    let name = authority.host();
+    let is = |known: &str| known.eq_ignore_ascii_case(name) || known.eq_ignore_ascii_case(host);
+    LOOPBACK.into_iter().any(is) || allowed.iter().any(|known| is(known))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn loopback_and_configured_names_pass_with_any_port() {
+        let allowed = ["environment".to_owned(), "env.example:8080".to_owned()];
+        for host in [
+            "localhost",
+            "LOCALHOST:1",
+            "127.0.0.1:8080",
+            "[::1]:80",
+            "environment:8080",
+            "env.example:8080",
+        ] {
+            assert!(is_allowed(host, &allowed), "{host}");
+        }
+        for host in [
+            "",
+            "evil.example",
+            "localhost.evil.example",
+            "env.example:81",
+            "null",
+            "127.0.0.2",
+        ] {
+            assert!(!is_allowed(host, &allowed), "{host}");
+        }
+    }
+}

@@ -1,0 +1,262 @@
+//! The gateway itself: the configuration that serves, and how it is replaced.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use arc_swap::ArcSwapOption;
+use formats::apps::{AppsApplied, AppsConfig, Isolation, ServerConfig};
+use tokio::sync::Mutex;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::backend::http;
+use crate::catalog::Kind;
+use crate::endpoint;
+use crate::endpoint::session::Sessions;
+use crate::error::ApplyError;
+use crate::generation::{Entered, Generation};
+use crate::jsonrpc;
+use crate::options::GatewayOptions;
+use crate::state::{AppsState, redacted};
+
+/// How often idle sessions are looked for.
+const SWEEP: Duration = Duration::from_secs(15);
+
+/// Many MCP servers behind one MCP endpoint. Clones are handles to the same gateway.
+///
+/// ```no_run
+/// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+/// let gateway = mcp_gateway::Gateway::new(mcp_gateway::GatewayOptions::default());
+/// gateway.apply(serde_json::from_str(&std::fs::read_to_string("mcp_config.json")?)?).await?;
+/// // axum::serve(listener, gateway.router()).await?;
+/// gateway.shutdown().await;
+/// # Ok(()) }
+/// ```
+#[derive(Clone)]
+pub struct Gateway {
+    pub(crate) inner: Arc<Inner>,
+}
+
+pub(crate) struct Inner {
+    pub(crate) options: Arc<GatewayOptions>,
+    pub(crate) sessions: Arc<Sessions>,
+    current: ArcSwapOption<Generation>,
+    /// Held while a configuration is applied.
+    applying: Mutex<()>,
+    retiring: TaskTracker,
+    shut_down: CancellationToken,
+    sweeping: std::sync::Once,
+}
+
+impl std::fmt::Debug for Gateway {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Gateway").finish_non_exhaustive()
+    }
+}
+
+impl Gateway {
+    /// A gateway without a configuration.
+    #[must_use]
+    pub fn new(options: GatewayOptions) -> Self {
+        Self {
+            inner: Arc::new(Inner {
+                options: Arc::new(options),
+                sessions: Arc::default(),
+                current: ArcSwapOption::empty(),
+                applying: Mutex::default(),
+                retiring: TaskTracker::new(),
+                shut_down: CancellationToken::new(),
+                sweeping: std::sync::Once::new(),
+            }),
+        }
+    }
+
+    /// Makes `config` the configuration that serves.
+    ///
+    /// Its servers are started first, all side by side; only when every one of them is ready does
+    /// the endpoint switch, in one step. Then calls in flight on the old servers get
+    /// `drain_timeout` to finish, and the old servers are stopped in the background. Client
+    /// sessions stay; they are told that the lists have changed.
+    ///
+    /// A configuration equal to the one that serves changes nothing and takes 0.0 ms. Calls of
+    /// `apply` wait for each other. Dropping the future does not stop what it began.
+    ///
+    /// # Errors
+    /// Whatever the error, the previous configuration keeps serving.
+    pub async fn apply(&self, config: AppsConfig) -> Result<AppsApplied, ApplyError> {
+        let gateway = self.clone();
+        let started = Instant::now();
+        tokio::spawn(async move { gateway.apply_now(config, started).await })
+            .await
+            .unwrap_or_else(|error| {
+                Err(ApplyError::Internal(format!(
+                    "applying the configuration failed: {error}"
+                )))
+            })
+    }
+
+    async fn apply_now(
+        &self,
+        config: AppsConfig,
+        started: Instant,
+    ) -> Result<AppsApplied, ApplyError> {
+        let inner = &self.inner;
+        let limit = inner.options.apply_queue_timeout;
+        let _applying = tokio::time::timeout(limit, inner.applying.lock())
+            .await
+            .map_err(|_| ApplyError::Busy(started.elapsed()))?;
+        if inner.shut_down.is_cancelled() {
+            return Err(ApplyError::ShutDown);
+        }
+        let servers = config.mcp_servers.names().map(str::to_owned).collect();
+        if let Some(current) = inner.current.load_full()
+            && current.config == config
+            && current.is_complete()
+        {
+            return Ok(AppsApplied {
+                servers,
+                duration_ms: 0.0,
+            });
+        }
+        check(&config)?;
+        let start = Generation::start(&config, &inner.options, &inner.sessions);
+        let generation = tokio::select! {
+            generation = start => Arc::new(generation?),
+            // What was started so far ends when it is dropped.
+            () = inner.shut_down.cancelled() => return Err(ApplyError::ShutDown),
+        };
+        self.switch_to(generation);
+        self.sweep_sessions();
+        Ok(AppsApplied {
+            servers,
+            duration_ms: started.elapsed().as_secs_f64() * 1000.0,
+        })
+    }
+
+    fn switch_to(&self, generation: Arc<Generation>) {
+        let inner = &self.inner;
+        generation.go_live();
+        let Some(old) = inner.current.swap(Some(generation)) else {
+            return;
+        };
+        let drain = inner.options.drain_timeout;
+        inner.retiring.spawn(async move { old.retire(drain).await });
+        for kind in [Kind::Tools, Kind::Prompts, Kind::Resources] {
+            let method = format!("notifications/{}/list_changed", kind.list_key());
+            inner
+                .sessions
+                .broadcast(&jsonrpc::notification(&method, None));
+        }
+    }
+
+    /// The configuration that serves, without its secrets, and how each server is.
+    #[must_use]
+    pub fn state(&self) -> AppsState {
+        let current = self.inner.current.load_full();
+        AppsState {
+            configuration: current.as_ref().map(|one| redacted(&one.config)),
+            servers: current.map(|one| one.state()).unwrap_or_default(),
+            sessions: self.inner.sessions.len(),
+        }
+    }
+
+    /// Routes for `/mcp` and `/mcp/`. They answer 404 before the first configuration.
+    pub fn router(&self) -> axum::Router {
+        endpoint::router(self.clone())
+    }
+
+    /// Ends the gateway: calls in flight get `drain_timeout`, then all sessions end and every
+    /// server is stopped. It takes no longer than that and a few times `stop_grace`.
+    pub async fn shutdown(&self) {
+        let inner = &self.inner;
+        inner.shut_down.cancel();
+        let drain = inner.options.drain_timeout;
+        if let Some(current) = inner.current.swap(None) {
+            inner
+                .retiring
+                .spawn(async move { current.retire(drain).await });
+        }
+        inner.retiring.close();
+        let limit = drain + inner.options.stop_grace * 4 + Duration::from_secs(1);
+        if tokio::time::timeout(limit, inner.retiring.wait())
+            .await
+            .is_err()
+        {
+            tracing::warn!("servers were still running when the gateway ended");
+        }
+        inner.sessions.close_all();
+    }
+
+    /// The configuration that serves, kept until the value is dropped.
+    pub(crate) fn enter(&self) -> Option<Entered> {
+        loop {
+            let current = self.inner.current.load_full()?;
+            if let Some(entered) = current.enter() {
+                return Some(entered);
+            }
+            // It was replaced between the two steps.
+            std::hint::spin_loop();
+        }
+    }
+
+    pub(crate) fn is_configured(&self) -> bool {
+        self.inner.current.load().is_some()
+    }
+
+    /// Ends idle sessions from now on, as long as the gateway exists.
+    fn sweep_sessions(&self) {
+        self.inner.sweeping.call_once(|| {
+            let sessions = Arc::downgrade(&self.inner.sessions);
+            let limit = self.inner.options.session_idle;
+            let shut_down = self.inner.shut_down.clone();
+            tokio::spawn(async move {
+                loop {
+                    tokio::select! {
+                        () = tokio::time::sleep(SWEEP.min(limit)) => {}
+                        () = shut_down.cancelled() => return,
+                    }
+                    let Some(sessions) = sessions.upgrade() else {
+                        return;
+                    };
+                    sessions.expire(limit);
+                }
+            });
+        });
+    }
+}
+
+/// Refuses what can be seen to be unusable without starting anything.
+fn check(config: &AppsConfig) -> Result<(), ApplyError> {
+    for (name, server) in config.mcp_servers.iter() {
+        if server.serve_mcp_tools {
+            check_server(server)
+                .map_err(|reason| ApplyError::Invalid(format!("server `{name}`: {reason}")))?;
+        }
+    }
+    Ok(())
+}
+
+fn check_server(server: &ServerConfig) -> Result<(), String> {
+    if server.isolation == Isolation::Session {
+        return Err("`isolation`: `session` is not supported yet".to_owned());
+    }
+    match server.transport.as_str() {
+        "stdio" => match server.command.as_deref() {
+            None | Some("") => Err("a `stdio` server needs a `command`".to_owned()),
+            Some(_) => Ok(()),
+        },
+        "http" | "streamable-http" => {
+            if server.url.is_none() {
+                return Err(format!("a `{}` server needs a `url`", server.transport));
+            }
+            http::check(server).map(|_| ()).map_err(|error| error.to_string())
+        }
+        "sse" => Err(
+            "`transport`: `sse` (MCP 2024-11-05) is not supported; use `http` where the server offers streamable HTTP"
+                .to_owned(),
+        ),
+        other => Err(format!(
+            "`transport` is `{other}`; it is `stdio`, `http` or `streamable-http` for a server that serves tools"
+        )),
+    }
+}
