@@ -1,0 +1,124 @@
+//! What came of many trials, as a table.
+
+use formats::run::{Summary, TrialSummary};
+
+use super::{Colour, Style};
+use crate::excerpt::{column, one_line};
+use crate::figures::{cost, count, number_of, score, seconds};
+
+/// Trials that are listed.
+const TRIALS: usize = 1000;
+
+/// Columns of the table behind the name of the task.
+const FIGURES: usize = 62;
+
+/// A table of the trials of `summary` and their totals. Ends with a line break.
+#[must_use]
+pub fn run(summary: &Summary, style: Style) -> String {
+    let name = name_columns(summary, style);
+    let head = format!(
+        "{}  {:>3}  {:<10} {:>7}  {:>9}  {:>6}  {:>9}  {:>10}",
+        column("task", name),
+        "try",
+        "agent",
+        "score",
+        "verifiers",
+        "steps",
+        "cost",
+        "time"
+    );
+    let mut lines = vec![style.paint(Colour::Bold, head.trim_end())];
+    for trial in summary.trials.iter().take(TRIALS) {
+        lines.push(row(trial, name, style));
+        if let Some(failure) = &trial.outcome.failure {
+            let message = one_line(&failure.message, style.width.saturating_sub(20).max(30));
+            let text = format!(
+                "  {} ({}): {message}",
+                one_line(&failure.kind, 40),
+                failure.owner
+            );
+            lines.push(style.paint(Colour::Dim, &text));
+        }
+    }
+    if summary.trials.len() > TRIALS {
+        lines.push(format!("… and {} more", summary.trials.len() - TRIALS));
+    }
+    lines.push(String::new());
+    lines.push(totals(summary, style));
+    lines.join("\n") + "\n"
+}
+
+/// Columns for the names of the tasks: what the longest needs, within what the line leaves.
+fn name_columns(summary: &Summary, style: Style) -> usize {
+    use unicode_width::UnicodeWidthStr as _;
+    let names = summary.trials.iter().map(|trial| trial.task.width());
+    let longest = names.max().unwrap_or(0).max("task".len());
+    longest.min(style.width.saturating_sub(FIGURES + 2).max(12))
+}
+
+fn row(trial: &TrialSummary, name: usize, style: Style) -> String {
+    let outcome = &trial.outcome;
+    let status = outcome
+        .agent_status
+        .map_or("not begun", |status| status.as_str());
+    let value = outcome.score.map_or_else(|| "–".to_owned(), score);
+    let verifiers = outcome.coverage.map_or_else(
+        || "–".to_owned(),
+        |coverage| {
+            let errors = match coverage.errors {
+                0 => String::new(),
+                errors => format!(" {errors}!"),
+            };
+            format!("{}/{}{errors}", coverage.passed, coverage.total)
+        },
+    );
+    let colour = match outcome.score {
+        Some(score) if score > 0.0 => Colour::Green,
+        Some(_) => Colour::Red,
+        None => Colour::Yellow,
+    };
+    let money = trial
+        .cost_usd
+        .map_or_else(|| "–".to_owned(), |usd| cost(Some(usd)));
+    format!(
+        "{}  {:>3}  {status:<10} {}  {verifiers:>9}  {:>6}  {money:>9}  {:>10}",
+        column(&trial.task, name),
+        trial.attempt,
+        style.paint(colour, &format!("{value:>7}")),
+        count(trial.steps),
+        seconds(trial.seconds.total),
+    )
+}
+
+fn totals(summary: &Summary, style: Style) -> String {
+    let mean = summary.mean_score.map_or_else(|| "none".to_owned(), score);
+    let mut parts = vec![format!(
+        "mean score {} over {} of {}",
+        style.paint(Colour::Bold, &mean),
+        summary.scored,
+        number_of(summary.trials.len() as u64, "trial"),
+    )];
+    if summary.model_failures > 0 {
+        parts.push(format!("{} failed by the model", summary.model_failures));
+    }
+    if summary.other_failures > 0 {
+        parts.push(format!(
+            "{} failed for other reasons",
+            summary.other_failures
+        ));
+    }
+    let priced: Vec<f64> = summary
+        .trials
+        .iter()
+        .filter_map(|trial| trial.cost_usd)
+        .collect();
+    if !priced.is_empty() {
+        let mut text = cost(Some(priced.iter().sum()));
+        if priced.len() < summary.trials.len() {
+            text.push_str(" or more");
+        }
+        parts.push(text);
+    }
+    parts.push(seconds(summary.duration));
+    parts.join(", ")
+}

@@ -1,0 +1,125 @@
+use formats::chat::{Block, Content};
+use report::Trial;
+use report::html::{PageLimits, trial_page, trial_page_with};
+
+use crate::folder::{Documents, summary};
+
+#[test]
+fn a_page_shows_everything_and_needs_nothing() {
+    let documents = Documents::read();
+    let page = trial_page(&documents.trial()).unwrap();
+    for shown in [
+        "<title>animals, attempt 1</title>",
+        "The gorilla is at `&#x2f;animals&#x2f;h4v2p&#x2f;b8x1.png`.",
+        "The inventory counts every animal once",
+        "could not be judged",
+        r#"<div class="add">+gorilla,1</div>"#,
+        r#"<div class="del">-gorilla,0</div>"#,
+        "<b>Step 4</b>",
+        "every picture has to be viewed",
+        r#"<img src="data:image&#x2f;png;base64,iVBOR"#,
+        "3 steps are left.",
+        "429 Too Many Requests",
+        "5,210 + 231",
+        "$0.0073",
+        "runs&#x2f;r&#x2f;trials&#x2f;animals&#x2f;1",
+    ] {
+        assert!(page.contains(shown), "`{shown}` is missing");
+    }
+    assert!(page.contains("a picture that is not embedded: https"));
+    // Nothing is fetched and nothing runs.
+    for absent in [
+        "<script",
+        "src=\"http",
+        "href=",
+        "url(",
+        "@import",
+        "\u{1b}",
+        "undefined",
+    ] {
+        assert!(!page.contains(absent), "`{absent}` is there");
+    }
+    assert!(page.contains("default-src 'none'; img-src data:; style-src 'unsafe-inline'"));
+}
+
+#[test]
+fn markup_by_models_and_tools_is_text() {
+    let mut documents = Documents::read();
+    let evil = "</pre><script>alert(1)</script><img src=x onerror=\"alert(2)\">";
+    documents.summary.task = evil.to_owned();
+    documents.summary.model = evil.to_owned();
+    documents.trajectory.final_answer = Some(evil.to_owned());
+    documents.diff.changes[0].path = evil.to_owned();
+    documents.diff.changes[0].text_diff = Some(format!("+{evil}"));
+    documents.verifiers[0].verifier_id = evil.to_owned();
+    documents.grades.verifier_results[0].verifier_id = evil.to_owned();
+    documents.grades.verifier_results[0].message = evil.to_owned();
+    for from_events in [true, false] {
+        for message in &mut documents.trajectory.messages {
+            message.content = Some(Content::Blocks(vec![
+                Block::text(evil),
+                Block::image_url(format!("data:image/png;base64,AAAA\">{evil}")),
+            ]));
+            for call in &mut message.tool_calls {
+                call.function.name = evil.to_owned();
+                call.function.arguments = evil.to_owned();
+            }
+        }
+        let mut trial = documents.trial();
+        if !from_events {
+            trial.events = &[];
+        }
+        let page = trial_page(&trial).unwrap();
+        assert!(!page.contains("<script") && !page.contains("<img src=x"));
+        assert!(page.contains("&lt;script&gt;alert(1)"));
+    }
+}
+
+#[test]
+fn a_trajectory_without_events_has_its_steps() {
+    let documents = Documents::read();
+    let mut trial = documents.trial();
+    trial.events = &[];
+    let page = trial_page(&trial).unwrap();
+    assert!(page.contains("<b>Step 4</b>") && !page.contains("<b>Step 5</b>"));
+    assert!(page.contains("wrote 25 bytes &lt;script&gt;"));
+    assert!(page.contains("answered"));
+}
+
+#[test]
+fn a_trial_that_never_began_is_a_page_too() {
+    let all = summary();
+    let page = trial_page(&Trial::new(&all.trials[2])).unwrap();
+    assert!(page.contains("no score"));
+    assert!(page.contains("owner: configuration"));
+    assert!(page.contains("Hint: check `command`"));
+    assert!(!page.contains("<h2>Steps</h2>"));
+}
+
+#[test]
+fn pages_are_bounded_and_say_what_is_left_out() {
+    let mut documents = Documents::read();
+    let reply = documents.trajectory.messages[4].clone();
+    let mut result = documents.trajectory.messages[5].clone();
+    result.content = Some(Content::Blocks(vec![
+        Block::text("z".repeat(100_000)),
+        Block::image_url(format!("data:image/png;base64,{}", "A".repeat(50_000))),
+    ]));
+    documents.trajectory.messages = (0..2000)
+        .flat_map(|_| [reply.clone(), result.clone()])
+        .collect();
+    let mut trial = documents.trial();
+    trial.events = &[];
+    let limits = PageLimits {
+        text_bytes: 300_000,
+        pictures_bytes: 200_000,
+        steps: 100,
+        ..PageLimits::default()
+    };
+    let page = trial_page_with(&trial, limits).unwrap();
+    assert!(page.len() < 1_000_000, "{}", page.len());
+    assert_eq!(page.matches("<img").count(), 3);
+    assert!(page.contains("a picture of 50.0 kB is left out"));
+    assert!(page.contains("the texts of this page reach the limit of 300.0 kB"));
+    assert!(page.contains("1900 more steps are in the trajectory."));
+}
