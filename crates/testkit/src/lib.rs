@@ -1,1 +1,6 @@
-//! Checking stubs of model providers and MCP servers
+//! Checking stubs of model providers and MCP servers.
+//!
+//! A stub stands in for a real server in tests and, by `archipelago stub`, on the command line. It
+//! refuses what the real one refuses, so that a client that passes here passes there.
+
+pub mod openai;
