@@ -1,1 +1,18 @@
-//! A document to text and pictures
+//! A document to text and pictures.
+//!
+//! [`extract`] reads one file by its name and content and gives its text, divided into sheets or
+//! slides where it has them. Files come from agents and are not trusted: everything is held to
+//! [`Limits`], and a file that crosses one, or is broken, ends in an [`ExtractError`] that says so.
+//!
+//! Everything here is synchronous computation; callers with an async runtime use a blocking thread.
+
+mod csv;
+mod document;
+mod error;
+mod limits;
+mod sink;
+mod text;
+
+pub use document::{Document, Format, Part, PartKind, Picture, extension, extract};
+pub use error::ExtractError;
+pub use limits::Limits;

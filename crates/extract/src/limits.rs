@@ -1,0 +1,45 @@
+//! What one document may cost.
+
+use std::time::Duration;
+
+/// Limits of the extraction of one document.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Limits {
+    /// The file itself, in bytes. Default 64 MiB.
+    pub file_bytes: usize,
+    /// Files inside an office document. Default 10,000.
+    pub entries: usize,
+    /// All files inside an office document together, unpacked, in bytes. Default 512 MiB.
+    pub unpacked_bytes: u64,
+    /// Nesting of XML elements. Default 256.
+    pub xml_depth: usize,
+    /// Rows of one sheet that are read. Default 100,000; further rows are left out with a note.
+    pub rows: u32,
+    /// Columns of one sheet that are read. Default 1,000; further columns are left out with a note.
+    pub columns: u32,
+    /// Sheets or slides that are read. Default 1,000; further ones are left out with a note.
+    pub parts: usize,
+    /// Text of one document, in characters. Default 2,000,000; the rest is cut with a note.
+    pub text_chars: usize,
+    /// The largest picture that is turned into a data URI, in bytes. Default 5 MiB.
+    pub picture_bytes: usize,
+    /// Wall time for parsing a PDF. Default 30 s.
+    pub pdf_time: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            file_bytes: 64 << 20,
+            entries: 10_000,
+            unpacked_bytes: 512 << 20,
+            xml_depth: 256,
+            rows: 100_000,
+            columns: 1_000,
+            parts: 1_000,
+            text_chars: 2_000_000,
+            picture_bytes: 5 << 20,
+            pdf_time: Duration::from_secs(30),
+        }
+    }
+}
