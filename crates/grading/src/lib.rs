@@ -1,1 +1,34 @@
-//! Helpers, evals, scoring: from a diff and a trajectory to grades
+//! Helpers, evals, scoring: from a diff and a trajectory to grades.
+//!
+//! [`validate`] says everything about a task's verifiers that can be known before a judge is paid.
+//! [`grade`] judges one trajectory: each verifier is run by an [`Eval`] of the [`Registry`], on the
+//! [evidence](evidence::Evidence) that all share, and a [`Scoring`] method makes one score of the
+//! results. A verifier that cannot be judged is an error of its own: it has no part in a score and
+//! takes no other verifier with it.
+//!
+//! The crate reads files and asks a judge through `llm-client`; it never runs a model or a world.
+
+mod error;
+mod eval;
+mod evals;
+pub mod evidence;
+mod input;
+mod judge;
+mod order;
+mod problem;
+mod registry;
+mod run;
+mod scoring;
+mod settings;
+mod validate;
+
+pub use error::{ErrorKind, EvalError};
+pub use eval::{Case, Eval, Verdict};
+pub use input::{EvidenceLimits, GradeOptions, GradingInput, GradingPlan};
+pub use judge::{Judge, Question, Shape};
+pub use problem::{Findings, Place, Problem, Severity};
+pub use registry::{Entry, Registry};
+pub use run::{grade, grade_with};
+pub use scoring::{Judged, Scoring};
+pub use settings::NoSettings;
+pub use validate::{Validated, validate};

@@ -1,0 +1,205 @@
+//! What an eval is: one kind of check, with typed settings.
+
+use std::future::Future;
+use std::sync::Arc;
+
+use formats::Object;
+use formats::grades::VerifierResult;
+use formats::task::{EvalConfig, Verifier};
+use futures::future::BoxFuture;
+use schemars::{JsonSchema, Schema};
+use serde::de::DeserializeOwned;
+
+use crate::error::EvalError;
+use crate::evidence::Evidence;
+use crate::judge::Judge;
+use crate::problem::Findings;
+use crate::settings;
+
+/// A kind of check. Implement it and [register](crate::Registry::register) it to add one.
+///
+/// The settings are parsed before [`evaluate`](Self::evaluate) is called, and checked by
+/// [`check`](Self::check) both in [`validate`](crate::validate) and before each evaluation, so
+/// `evaluate` can rely on them.
+pub trait Eval: Send + Sync + 'static {
+    /// Settings of one verifier (`verifier_values`). Keys must have the names of the task files.
+    type Values: DeserializeOwned + JsonSchema + Send + Sync + 'static;
+    /// Settings shared by verifiers (`eval_config_values`).
+    type Config: DeserializeOwned + JsonSchema + Send + Sync + 'static;
+
+    /// The id by which eval configs name it (`eval_defn_id`).
+    fn id(&self) -> &str;
+
+    /// What it checks, in one sentence.
+    fn about(&self) -> &str;
+
+    /// Whether a verifier with these settings asks the judge.
+    fn uses_judge(&self, values: &Self::Values, config: &Self::Config) -> bool {
+        let _ = (values, config);
+        false
+    }
+
+    /// Reports what is wrong with the settings beyond their types: patterns that do not compile,
+    /// bounds that exclude each other, and so on. A reported error keeps the verifier from running.
+    fn check(&self, values: &Self::Values, config: &Self::Config, findings: &mut Findings) {
+        let _ = (values, config, findings);
+    }
+
+    /// Judges one verifier.
+    ///
+    /// What the agent got wrong is a verdict; an error means that no verdict is possible.
+    /// Long computations belong on a blocking thread. Dropping the future cancels.
+    fn evaluate(
+        &self,
+        values: &Self::Values,
+        config: &Self::Config,
+        case: &Case,
+    ) -> impl Future<Output = Result<Verdict, EvalError>> + Send;
+}
+
+/// One verifier to be judged, with all it may look at.
+pub struct Case {
+    /// The verifier as it stands in the file.
+    pub verifier: Verifier,
+    /// Its eval config.
+    pub eval_config: EvalConfig,
+    /// What the agent did: answer, tool calls, changes of the world. Shared by all verifiers.
+    pub evidence: Arc<Evidence>,
+    /// Results of the verifiers that this one depends on, in the order in which it names them.
+    pub dependencies: Vec<VerifierResult>,
+    pub(crate) judge: Result<Judge, EvalError>,
+}
+
+impl Case {
+    /// The judge.
+    ///
+    /// # Errors
+    /// [`EvalError`] where the settings name no usable judge.
+    pub fn judge(&self) -> Result<&Judge, EvalError> {
+        self.judge.as_ref().map_err(Clone::clone)
+    }
+}
+
+/// What an eval decided.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Verdict {
+    /// Usually 0 or 1.
+    pub score: f64,
+    /// What stands beside the score in `verifier_result_values`.
+    pub values: Object,
+    /// A sentence for people; may be empty.
+    pub message: String,
+}
+
+impl Verdict {
+    /// Score 1 if `passed`, else 0, with `values` (an object) beside it.
+    #[must_use]
+    pub fn new(passed: bool, values: Object) -> Self {
+        Self {
+            score: if passed { 1.0 } else { 0.0 },
+            values,
+            message: String::new(),
+        }
+    }
+
+    /// The same verdict with a message.
+    #[must_use]
+    pub fn with_message(mut self, message: impl Into<String>) -> Self {
+        self.message = message.into();
+        self
+    }
+}
+
+/// What is known about a verifier from its settings alone.
+pub(crate) struct Inspection {
+    pub(crate) verifier: Findings,
+    pub(crate) config: Findings,
+    pub(crate) uses_judge: bool,
+}
+
+/// An eval whose settings types are hidden, so that evals of all types fit into one table.
+pub(crate) trait AnyEval: Send + Sync {
+    fn id(&self) -> &str;
+    fn about(&self) -> &str;
+    fn values_schema(&self) -> Schema;
+    fn config_schema(&self) -> Schema;
+    fn inspect(&self, verifier: &Verifier, config: &EvalConfig) -> Inspection;
+    fn run(self: Arc<Self>, case: Case) -> BoxFuture<'static, Result<Verdict, EvalError>>;
+}
+
+pub(crate) struct Typed<E>(pub(crate) E);
+
+/// The settings of a verifier and of its eval config.
+type Settings<E> = (<E as Eval>::Values, <E as Eval>::Config);
+
+impl<E: Eval> Typed<E> {
+    fn parse(&self, verifier: &Verifier, config: &EvalConfig) -> (Inspection, Option<Settings<E>>) {
+        let mut inspection = Inspection {
+            verifier: Findings::default(),
+            config: Findings::default(),
+            uses_judge: false,
+        };
+        let values =
+            settings::parse::<E::Values>(&verifier.verifier_values, &mut inspection.verifier);
+        let shared =
+            settings::parse::<E::Config>(&config.eval_config_values, &mut inspection.config);
+        let parsed = values.zip(shared);
+        if let Some((values, shared)) = &parsed {
+            inspection.uses_judge = self.0.uses_judge(values, shared);
+            self.0.check(values, shared, &mut inspection.verifier);
+        }
+        (inspection, parsed)
+    }
+}
+
+impl<E: Eval> AnyEval for Typed<E> {
+    fn id(&self) -> &str {
+        self.0.id()
+    }
+
+    fn about(&self) -> &str {
+        self.0.about()
+    }
+
+    fn values_schema(&self) -> Schema {
+        schemars::schema_for!(E::Values)
+    }
+
+    fn config_schema(&self) -> Schema {
+        schemars::schema_for!(E::Config)
+    }
+
+    fn inspect(&self, verifier: &Verifier, config: &EvalConfig) -> Inspection {
+        let (mut inspection, _) = self.parse(verifier, config);
+        settings::warn_of_unknown_keys(
+            &verifier.verifier_values,
+            &self.values_schema(),
+            settings::ANNOTATIONS,
+            &mut inspection.verifier,
+        );
+        settings::warn_of_unknown_keys(
+            &config.eval_config_values,
+            &self.config_schema(),
+            &[],
+            &mut inspection.config,
+        );
+        inspection
+    }
+
+    fn run(self: Arc<Self>, case: Case) -> BoxFuture<'static, Result<Verdict, EvalError>> {
+        Box::pin(async move {
+            let (inspection, parsed) = self.parse(&case.verifier, &case.eval_config);
+            if let Some(errors) = inspection.verifier.errors() {
+                return Err(EvalError::config(errors));
+            }
+            if let Some(errors) = inspection.config.errors() {
+                let id = &case.eval_config.eval_config_id;
+                return Err(EvalError::config(format!("eval config `{id}`: {errors}")));
+            }
+            let Some((values, config)) = parsed else {
+                return Err(EvalError::config("the settings cannot be read"));
+            };
+            self.0.evaluate(&values, &config, &case).await
+        })
+    }
+}

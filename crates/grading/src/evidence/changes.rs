@@ -1,0 +1,316 @@
+//! The changes of the world with their contents (`spec/grading.md` §4).
+
+use std::path::Path;
+use std::time::Duration;
+
+use extract::{Document, Part};
+use formats::diff::ChangeKind;
+use similar::TextDiff;
+use snapshot::{CompareOptions, Entry, World};
+
+use super::artifact::{Artifact, Changes, PartOf};
+use super::parts::{Pair, pair};
+use super::visible::display_path;
+use super::worlds;
+use crate::error::EvalError;
+use crate::input::EvidenceLimits;
+
+/// Text of both sides together above which there is no line diff, in bytes (§4.3).
+const MAX_DIFF_INPUT: usize = 50 << 20;
+
+/// Time for one line diff; after it the diff is coarser.
+const DIFF_TIME: Duration = Duration::from_secs(5);
+
+/// Compares the worlds at two paths.
+pub(super) fn between(
+    initial: &Path,
+    after: &Path,
+    limits: &EvidenceLimits,
+) -> Result<Changes, EvalError> {
+    let counts = |entry: &Entry| entry.is_file() && display_path(entry.path()).is_some();
+    let mut before = worlds::open("initial", initial)?;
+    before.retain(counts);
+    let mut after = worlds::open("final", after)?;
+    after.retain(counts);
+    let options = CompareOptions {
+        // A moved file is one deleted and one created file to a judge, and texts come from
+        // extraction.
+        renames: false,
+        text: false,
+        ..CompareOptions::default()
+    };
+    let diff = snapshot::compare(&before, &after, &options)
+        .map_err(|error| EvalError::helper(format!("the worlds cannot be compared: {error}")))?;
+    let mut reader = Reader {
+        before: &before,
+        after: &after,
+        limits,
+        text_left: limits.total_text_bytes,
+        pictures_left: limits.pictures,
+        picture_bytes_left: limits.total_picture_bytes,
+    };
+    let mut files: Vec<(ChangeKind, String, &snapshot::Change)> = diff
+        .changes
+        .iter()
+        .filter_map(|change| Some((kind(change)?, display_path(&change.path)?, change)))
+        .collect();
+    files.sort_by(|a, b| a.1.cmp(&b.1));
+    let mut artifacts: Vec<Artifact> = files
+        .into_iter()
+        .flat_map(|(kind, path, change)| reader.artifacts(kind, &path, change))
+        .collect();
+    // Stable: the order by path stays within each kind.
+    artifacts.sort_by_key(|artifact| match artifact.change {
+        ChangeKind::Created => 0,
+        ChangeKind::Modified => 1,
+        _ => 2,
+    });
+    Ok(Changes {
+        artifacts,
+        unchanged: diff.unchanged,
+    })
+}
+
+/// What a judge calls the change; changes of mode alone are none.
+fn kind(change: &snapshot::Change) -> Option<ChangeKind> {
+    match (&change.before, &change.after) {
+        _ if change.kind == snapshot::ChangeKind::Metadata => None,
+        (None, Some(_)) => Some(ChangeKind::Created),
+        (Some(_), None) => Some(ChangeKind::Deleted),
+        (Some(_), Some(_)) => Some(ChangeKind::Modified),
+        (None, None) => None,
+    }
+}
+
+/// Reads contents while budgets last.
+struct Reader<'a> {
+    before: &'a World,
+    after: &'a World,
+    limits: &'a EvidenceLimits,
+    text_left: usize,
+    pictures_left: usize,
+    picture_bytes_left: u64,
+}
+
+impl Reader<'_> {
+    /// One artifact for the file, or one for each changed part of it.
+    fn artifacts(
+        &mut self,
+        kind: ChangeKind,
+        path: &str,
+        change: &snapshot::Change,
+    ) -> Vec<Artifact> {
+        let mut file = Artifact::new(path, kind);
+        file.old_size = change.old_size();
+        file.new_size = change.new_size();
+        let old = self.side("before", self.before, change.before.as_ref(), &mut file);
+        let new = self.side("after", self.after, change.after.as_ref(), &mut file);
+        let (Ok(old), Ok(new)) = (old, new) else {
+            // One side that cannot be read makes any comparison misleading.
+            return vec![file];
+        };
+        if !self.take_text(old.as_ref(), new.as_ref(), &mut file) {
+            return vec![file];
+        }
+        let has_parts = |document: &Option<Document>| {
+            document
+                .as_ref()
+                .is_none_or(|document| !document.parts.is_empty())
+        };
+        if has_parts(&old) && has_parts(&new) {
+            let parts = parts(path, old.as_ref(), new.as_ref(), &file.notes);
+            if !parts.is_empty() {
+                return parts;
+            }
+            file.notes
+                .push("no sheet or slide has other content".to_owned());
+            return vec![file];
+        }
+        self.fill(&mut file, old, new);
+        vec![file]
+    }
+
+    /// The document on one side; what went wrong is noted in `file`.
+    fn side(
+        &self,
+        when: &str,
+        world: &World,
+        entry: Option<&Entry>,
+        file: &mut Artifact,
+    ) -> Result<Option<Document>, ()> {
+        let Some(entry) = entry else {
+            return Ok(None);
+        };
+        match worlds::document(world, entry, self.limits) {
+            Ok(document) => {
+                let notes = document.notes.iter();
+                file.notes
+                    .extend(notes.map(|note| format!("{when} the change: {note}")));
+                Ok(Some(document))
+            }
+            Err(problem) => {
+                file.notes
+                    .push(format!("cannot be read {when} the change: {problem}"));
+                Err(())
+            }
+        }
+    }
+
+    /// Whether the texts of both sides fit into what is left for all.
+    fn take_text(
+        &mut self,
+        old: Option<&Document>,
+        new: Option<&Document>,
+        file: &mut Artifact,
+    ) -> bool {
+        let size = [old, new].into_iter().flatten().map(|d| d.text.len()).sum();
+        match self.text_left.checked_sub(size) {
+            Some(left) => {
+                self.text_left = left;
+                true
+            }
+            None => {
+                file.notes.push(format!(
+                    "left out: the changed files hold more than {} bytes of text (limit `total_text_bytes`)",
+                    self.limits.total_text_bytes
+                ));
+                false
+            }
+        }
+    }
+
+    fn fill(&mut self, file: &mut Artifact, old: Option<Document>, new: Option<Document>) {
+        let shown = new.as_ref().or(old.as_ref());
+        if let Some(picture) = shown.and_then(|document| document.picture.clone()) {
+            file.picture = Some(self.take_picture(picture, file));
+            return;
+        }
+        file.comments = new.as_ref().and_then(|document| document.comments.clone());
+        let text = |document: Option<Document>| {
+            document
+                .filter(|document| document.format != extract::Format::Binary)
+                .map(|document| document.text)
+        };
+        let (had_old, had_new) = (old.is_some(), new.is_some());
+        file.old_content = text(old);
+        file.new_content = text(new);
+        let missing =
+            (had_old && file.old_content.is_none()) || (had_new && file.new_content.is_none());
+        if missing {
+            file.notes.push("no text: the content is binary".to_owned());
+        }
+        if file.change != ChangeKind::Created && !missing {
+            file.diff = diff(
+                &file.path,
+                file.old_content.as_deref().unwrap_or_default(),
+                file.new_content.as_deref().unwrap_or_default(),
+            );
+        }
+    }
+
+    /// The picture, with its data if the budgets allow.
+    fn take_picture(
+        &mut self,
+        mut picture: extract::Picture,
+        file: &mut Artifact,
+    ) -> extract::Picture {
+        let bytes = picture
+            .data_uri
+            .as_ref()
+            .map_or(0, |uri| uri.len() as u64 * 3 / 4);
+        if picture.data_uri.is_none() {
+            return picture;
+        }
+        if self.pictures_left == 0 || bytes > self.picture_bytes_left {
+            picture.data_uri = None;
+            file.notes.push(format!(
+                "the picture is left out: at most {} pictures with {} bytes together are shown (limits `pictures`, `total_picture_bytes`)",
+                self.limits.pictures, self.limits.total_picture_bytes
+            ));
+        } else {
+            self.pictures_left -= 1;
+            self.picture_bytes_left -= bytes;
+        }
+        picture
+    }
+}
+
+/// An artifact for each sheet or slide that differs.
+fn parts(
+    path: &str,
+    old: Option<&Document>,
+    new: Option<&Document>,
+    notes: &[String],
+) -> Vec<Artifact> {
+    let old: &[Part] = old.map_or(&[], |document| &document.parts);
+    let new: &[Part] = new.map_or(&[], |document| &document.parts);
+    let pairs = pair(old, new);
+    let mut nearest = None;
+    let mut artifacts = Vec::new();
+    for pair in pairs {
+        match pair {
+            Pair::Unchanged(before, _) => nearest = Some(old[before].index),
+            Pair::Modified(before, after) => {
+                nearest = Some(old[before].index);
+                let mut artifact = part(
+                    path,
+                    ChangeKind::Modified,
+                    &new[after],
+                    Some(old[before].index),
+                );
+                artifact.diff = diff(&artifact.name(), &old[before].text, &new[after].text);
+                artifact.old_content = Some(old[before].text.clone());
+                artifact.new_content = Some(new[after].text.clone());
+                artifacts.push(artifact);
+            }
+            Pair::Created(after) => {
+                let mut artifact = part(path, ChangeKind::Created, &new[after], nearest);
+                artifact.new_content = Some(new[after].text.clone());
+                artifacts.push(artifact);
+            }
+            Pair::Deleted(before) => {
+                let mut artifact = part(path, ChangeKind::Deleted, &old[before], None);
+                artifact.diff = diff(&artifact.name(), &old[before].text, "");
+                artifact.old_content = Some(old[before].text.clone());
+                artifacts.push(artifact);
+            }
+        }
+    }
+    if let Some(first) = artifacts.first_mut() {
+        first.notes.extend_from_slice(notes);
+    }
+    artifacts
+}
+
+fn part(path: &str, change: ChangeKind, part: &Part, original_index: Option<usize>) -> Artifact {
+    let mut artifact = Artifact::new(path, change);
+    artifact.index = Some(part.index);
+    artifact.part = Some(PartOf {
+        kind: part.kind,
+        title: part.title.clone(),
+        original_index,
+    });
+    artifact
+}
+
+/// A unified diff with three lines of context; `None` where nothing differs.
+fn diff(name: &str, old: &str, new: &str) -> Option<String> {
+    if old == new {
+        return None;
+    }
+    let size = old.len() + new.len();
+    if size > MAX_DIFF_INPUT {
+        return Some(format!(
+            "--- a/{name}\n+++ b/{name}\n@@ {size} bytes of text, too much for a diff @@\n"
+        ));
+    }
+    let diff = TextDiff::configure()
+        .timeout(DIFF_TIME)
+        .diff_lines(old, new);
+    let text = diff
+        .unified_diff()
+        .context_radius(3)
+        .header(&format!("a/{name}"), &format!("b/{name}"))
+        .to_string();
+    Some(text)
+}

@@ -1,0 +1,200 @@
+//! What verifiers look at: the answer, the tool calls, the changes of the world, its files.
+//!
+//! Each piece is made once, when the first verifier asks for it, and shared by all. A piece that
+//! cannot be made is an error of the verifiers that ask for it and of no other.
+
+mod artifact;
+mod changes;
+mod gateway_cli;
+mod parts;
+mod tool_calls;
+mod visible;
+mod worlds;
+
+use std::path::PathBuf;
+use std::sync::{Arc, OnceLock};
+
+use formats::chat::{Content, Message, Role};
+use formats::trajectory::Trajectory;
+use tokio::sync::OnceCell;
+
+pub use self::artifact::{Artifact, Changes, PartOf};
+pub use self::tool_calls::{EMPTY_OUTPUT, RecordedCall};
+pub use self::worlds::FinalFile;
+
+use crate::error::EvalError;
+use crate::input::EvidenceLimits;
+
+/// What the agent said, did and changed.
+pub struct Evidence {
+    trajectory: Trajectory,
+    initial: PathBuf,
+    after: PathBuf,
+    limits: Arc<EvidenceLimits>,
+    answer: OnceLock<String>,
+    calls: OnceLock<Vec<RecordedCall>>,
+    hidden_calls: OnceLock<Vec<RecordedCall>>,
+    changes: OnceCell<Result<Arc<Changes>, EvalError>>,
+}
+
+impl Evidence {
+    pub(crate) fn new(
+        trajectory: Trajectory,
+        initial: PathBuf,
+        after: PathBuf,
+        limits: EvidenceLimits,
+    ) -> Self {
+        Self {
+            trajectory,
+            initial,
+            after,
+            limits: Arc::new(limits),
+            answer: OnceLock::new(),
+            calls: OnceLock::new(),
+            hidden_calls: OnceLock::new(),
+            changes: OnceCell::new(),
+        }
+    }
+
+    /// The trajectory.
+    #[must_use]
+    pub const fn trajectory(&self) -> &Trajectory {
+        &self.trajectory
+    }
+
+    /// The agent's answer (`spec/grading.md` §2.9).
+    #[must_use]
+    pub fn answer(&self) -> &str {
+        self.answer.get_or_init(|| self.trajectory.answer())
+    }
+
+    /// The tool calls with their outputs.
+    #[must_use]
+    pub fn tool_calls(&self) -> &[RecordedCall] {
+        self.calls
+            .get_or_init(|| tool_calls::extract(&self.trajectory.messages))
+    }
+
+    /// The tool calls, and after them those made through the gateway's command line in a shell.
+    #[must_use]
+    pub fn calls_with_gateway_cli(&self) -> Vec<&RecordedCall> {
+        let hidden = self
+            .hidden_calls
+            .get_or_init(|| gateway_cli::unwrap(self.tool_calls()));
+        self.tool_calls().iter().chain(hidden).collect()
+    }
+
+    /// The task as the agent was given it: the only user message with text, or, where there are
+    /// several, the conversation of user and assistant with the speaker in front of each turn.
+    #[must_use]
+    pub fn task_text(&self) -> String {
+        let spoken = |message: &&Message| {
+            matches!(message.role, Role::User | Role::Assistant)
+                && !message.content.as_ref().is_none_or(Content::is_blank)
+                && !message.text().trim().is_empty()
+        };
+        let turns: Vec<&Message> = self.trajectory.messages.iter().filter(spoken).collect();
+        let users = turns.iter().filter(|turn| turn.role == Role::User).count();
+        match users {
+            0 => String::new(),
+            1 => turns
+                .iter()
+                .find(|turn| turn.role == Role::User)
+                .map(|turn| turn.text().into_owned())
+                .unwrap_or_default(),
+            _ => turns
+                .iter()
+                .map(|turn| format!("[{}]\n{}", turn.role.as_str(), turn.text()))
+                .collect::<Vec<_>>()
+                .join("\n\n"),
+        }
+    }
+
+    /// What changed between the two worlds, with contents.
+    ///
+    /// # Errors
+    /// [`EvalError`] of kind `helper` where a world cannot be read.
+    pub async fn changes(&self) -> Result<Arc<Changes>, EvalError> {
+        self.changes
+            .get_or_init(|| async {
+                let (initial, after) = (self.initial.clone(), self.after.clone());
+                let limits = Arc::clone(&self.limits);
+                blocking("comparing the worlds", move || {
+                    changes::between(&initial, &after, &limits).map(Arc::new)
+                })
+                .await
+            })
+            .await
+            .clone()
+    }
+
+    /// The files of the final world whose display path `wanted` accepts, unchanged ones included.
+    ///
+    /// # Errors
+    /// [`EvalError`] of kind `helper` where the world cannot be read.
+    pub async fn final_files(
+        &self,
+        wanted: impl Fn(&str) -> bool + Send + 'static,
+    ) -> Result<Vec<FinalFile>, EvalError> {
+        let after = self.after.clone();
+        let limits = Arc::clone(&self.limits);
+        blocking("reading the final world", move || {
+            worlds::files(&after, wanted, &limits)
+        })
+        .await
+    }
+}
+
+/// Runs `work` on a thread where it may block. A panic is the error of this piece of evidence.
+async fn blocking<T: Send + 'static>(
+    what: &'static str,
+    work: impl FnOnce() -> Result<T, EvalError> + Send + 'static,
+) -> Result<T, EvalError> {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(result) => result,
+        Err(error) => Err(EvalError::helper(format!("{what} was ended: {error}"))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn evidence(messages: &serde_json::Value) -> Evidence {
+        let trajectory = serde_json::json!({
+            "messages": messages, "status": "completed", "time_elapsed": 1.0,
+        });
+        Evidence::new(
+            serde_json::from_value(trajectory).unwrap(),
+            PathBuf::new(),
+            PathBuf::new(),
+            EvidenceLimits::default(),
+        )
+    }
+
+    #[test]
+    fn a_single_user_message_is_the_task() {
+        let evidence = evidence(&serde_json::json!([
+            {"role": "system", "content": "rules"},
+            {"role": "user", "content": [{"type": "text", "text": "find it"}, {"type": "image_url", "image_url": {"url": "data:,"}}]},
+            {"role": "user", "content": "  "},
+            {"role": "assistant", "content": "found"},
+        ]));
+        assert_eq!(evidence.task_text(), "find it");
+    }
+
+    #[test]
+    fn several_user_messages_are_told_as_a_conversation() {
+        let evidence = evidence(&serde_json::json!([
+            {"role": "user", "content": "one"},
+            {"role": "assistant", "content": "two"},
+            {"role": "tool", "content": "left out", "tool_call_id": "c"},
+            {"role": "user", "content": "three"},
+        ]));
+        assert_eq!(
+            evidence.task_text(),
+            "[user]\none\n\n[assistant]\ntwo\n\n[user]\nthree"
+        );
+        assert_eq!(self::evidence(&serde_json::json!([])).task_text(), "");
+    }
+}

@@ -1,0 +1,133 @@
+//! What is graded, and how.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use formats::grades::Grades;
+use formats::task::{EvalConfig, GradingSettings, ScoringConfig, Verifier};
+use formats::trajectory::Trajectory;
+use tokio::sync::Semaphore;
+
+/// Everything that grading one trajectory needs.
+#[derive(Debug, Clone)]
+pub struct GradingInput {
+    /// Echoed into the grades.
+    pub grading_run_id: String,
+    /// The trajectory's id, for logs and judge calls.
+    pub trajectory_id: String,
+    /// The world before the agent worked: an archive or a folder that `snapshot` can open.
+    pub initial_snapshot: PathBuf,
+    /// The world after it.
+    pub final_snapshot: PathBuf,
+    /// Other correct end states. No eval of this crate reads them yet.
+    pub golden_snapshots: Vec<PathBuf>,
+    /// What the agent said and did.
+    pub trajectory: Trajectory,
+    /// The judge. May be absent where no verifier needs one.
+    pub settings: Option<GradingSettings>,
+    /// What is checked.
+    pub verifiers: Vec<Verifier>,
+    /// How it is checked.
+    pub eval_configs: Vec<EvalConfig>,
+    /// How the checks make one score.
+    pub scoring: ScoringConfig,
+}
+
+impl GradingInput {
+    /// The part that is known before the agent has worked.
+    #[must_use]
+    pub fn plan(&self) -> GradingPlan<'_> {
+        GradingPlan {
+            settings: self.settings.as_ref(),
+            verifiers: &self.verifiers,
+            eval_configs: &self.eval_configs,
+            scoring: &self.scoring,
+        }
+    }
+}
+
+/// What is checked and how, without what it is checked against: enough for
+/// [`validate`](crate::validate), so that a task can be refused before anything is run or paid.
+#[derive(Debug, Clone, Copy)]
+pub struct GradingPlan<'a> {
+    /// The judge.
+    pub settings: Option<&'a GradingSettings>,
+    /// What is checked.
+    pub verifiers: &'a [Verifier],
+    /// How it is checked.
+    pub eval_configs: &'a [EvalConfig],
+    /// How the checks make one score.
+    pub scoring: &'a ScoringConfig,
+}
+
+impl<'a> From<&'a GradingInput> for GradingPlan<'a> {
+    fn from(input: &'a GradingInput) -> Self {
+        input.plan()
+    }
+}
+
+/// Limits and choices of one grading run. All have defaults.
+#[derive(Debug, Clone)]
+pub struct GradeOptions {
+    /// Keep the results of these grades that are not errors and judge only the rest.
+    pub only: Option<Grades>,
+    /// Verifiers that run at once. Default 15.
+    pub concurrency: usize,
+    /// Slots for judge calls in flight. Default 10 for this run; give several runs the same
+    /// semaphore to limit them together.
+    pub judge_slots: Arc<Semaphore>,
+    /// How often the judge is asked until it gives a verdict that can be read. Default 3.
+    /// (Transport failures are repeated by `llm-client`, within each of these attempts.)
+    pub judge_attempts: u32,
+    /// Limit of one attempt of a judge call. Default 600 s.
+    pub judge_timeout: Duration,
+    /// Limit of one verifier, judge calls and waiting for them included. Default 2 hours.
+    pub verifier_timeout: Duration,
+    /// Limits of what is read out of the worlds.
+    pub evidence: EvidenceLimits,
+}
+
+impl Default for GradeOptions {
+    fn default() -> Self {
+        Self {
+            only: None,
+            concurrency: 15,
+            judge_slots: Arc::new(Semaphore::new(10)),
+            judge_attempts: 3,
+            judge_timeout: Duration::from_secs(600),
+            verifier_timeout: Duration::from_secs(7200),
+            evidence: EvidenceLimits::default(),
+        }
+    }
+}
+
+/// Limits of what grading reads out of the worlds.
+#[derive(Debug, Clone)]
+pub struct EvidenceLimits {
+    /// The largest file whose content is read, in bytes. Default 64 MiB.
+    pub file_bytes: u64,
+    /// Extracted text kept of all changed files together, in bytes. Default 256 MiB.
+    pub total_text_bytes: usize,
+    /// The largest picture that is shown to a judge, in bytes. Default 5 MiB.
+    pub picture_bytes: u64,
+    /// Pictures shown to a judge in all. Default 100.
+    pub pictures: usize,
+    /// Bytes of all pictures together. Default 50 MiB.
+    pub total_picture_bytes: u64,
+    /// Limits of the extraction of one document.
+    pub extract: extract::Limits,
+}
+
+impl Default for EvidenceLimits {
+    fn default() -> Self {
+        Self {
+            file_bytes: 64 << 20,
+            total_text_bytes: 256 << 20,
+            picture_bytes: 5 << 20,
+            pictures: 100,
+            total_picture_bytes: 50 << 20,
+            extract: extract::Limits::default(),
+        }
+    }
+}

@@ -1,0 +1,382 @@
+//! One grading run: verifiers by dependency level, then the score.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use formats::Object;
+use formats::grades::{
+    Coverage, Grades, GradingStatus, JudgeUsage, ScoringResults, VerifierResult, VerifierStatus,
+};
+use formats::task::Verifier;
+use llm_client::Models;
+use serde_json::json;
+use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+use crate::error::{ErrorKind, EvalError};
+use crate::eval::{AnyEval, Case, Verdict};
+use crate::evidence::Evidence;
+use crate::input::{GradeOptions, GradingInput};
+use crate::judge::{self, Judge};
+use crate::registry::Registry;
+use crate::scoring::{self, AnyScoring};
+use crate::validate::{config_of, unknown_scoring};
+use crate::{order, problem};
+
+/// Grades one trajectory with the default [`GradeOptions`]. See [`grade_with`].
+pub async fn grade(
+    registry: &Registry,
+    input: GradingInput,
+    models: &Models,
+    cancel: CancellationToken,
+    on_result: &(dyn Fn(&VerifierResult) + Send + Sync),
+) -> Grades {
+    let options = GradeOptions::default();
+    Box::pin(grade_with(
+        registry, input, models, options, cancel, on_result,
+    ))
+    .await
+}
+
+/// Grades one trajectory.
+///
+/// `on_result` hears of each result as soon as it is there, in the order in which they come; the
+/// grades hold them in the order of the verifiers. A verifier that cannot be judged gives a result
+/// with status `error`, and there is no score then; the others keep theirs. Ending by `cancel`
+/// keeps what is finished. The status of the trajectory makes no difference.
+///
+/// Plans that cannot work as a whole (duplicate ids, a dependency that is unknown or circular, an
+/// unknown scoring method) end at once, before anything is read or asked. Use
+/// [`validate`](crate::validate) to hear of all problems beforehand.
+///
+/// With [`GradeOptions::only`], results of the former grades that are no errors are kept (of
+/// verifiers with the same version), and `judge_usage` goes on from the former one.
+pub async fn grade_with(
+    registry: &Registry,
+    input: GradingInput,
+    models: &Models,
+    options: GradeOptions,
+    cancel: CancellationToken,
+    on_result: &(dyn Fn(&VerifierResult) + Send + Sync),
+) -> Grades {
+    let Some(method) = registry.scoring(&input.scoring.scoring_defn_id) else {
+        let id = &input.scoring.scoring_defn_id;
+        let rule = unknown_scoring(registry);
+        return refused(&input, &format!("`scoring_defn_id`: {rule}, got {id:?}"));
+    };
+    let levels = match order::levels(&input.verifiers) {
+        Ok(levels) => levels,
+        Err(problems) => return refused(&input, &sentences(&problems)),
+    };
+    let mut run = Run::new(registry, &input, models, options);
+    let mut cancelled = false;
+    for level in levels {
+        let todo: Vec<usize> = level
+            .into_iter()
+            .filter(|at| run.results[*at].is_none())
+            .collect();
+        cancelled = !Box::pin(run.level(&todo, &cancel, on_result)).await;
+        if cancelled {
+            break;
+        }
+    }
+    run.finish(method.as_ref(), cancelled)
+}
+
+fn sentences(problems: &[problem::Problem]) -> String {
+    let texts: Vec<String> = problems.iter().map(ToString::to_string).collect();
+    texts.join("\n")
+}
+
+/// The grades of a plan that cannot work as a whole.
+fn refused(input: &GradingInput, error: &str) -> Grades {
+    Grades {
+        grading_run_id: input.grading_run_id.clone(),
+        grading_run_status: GradingStatus::Error,
+        verifier_results: Vec::new(),
+        scoring_results: no_score(error),
+        coverage: Some(Coverage {
+            total: input.verifiers.len(),
+            ..Coverage::default()
+        }),
+        judge_usage: Some(JudgeUsage::default()),
+    }
+}
+
+fn no_score(error: &str) -> ScoringResults {
+    let mut values = Object::new();
+    values.insert("error".to_owned(), error.into());
+    ScoringResults {
+        final_score: 0.0,
+        scoring_method_result_values: values,
+    }
+}
+
+struct Run<'a> {
+    registry: &'a Registry,
+    input: &'a GradingInput,
+    options: GradeOptions,
+    evidence: Arc<Evidence>,
+    judge: Result<Judge, EvalError>,
+    slots: Arc<Semaphore>,
+    /// One place for each verifier, in the order of the input.
+    results: Vec<Option<VerifierResult>>,
+    usage: JudgeUsage,
+}
+
+impl<'a> Run<'a> {
+    fn new(
+        registry: &'a Registry,
+        input: &'a GradingInput,
+        models: &Models,
+        mut options: GradeOptions,
+    ) -> Self {
+        let former = options.only.take();
+        let usage = former
+            .as_ref()
+            .and_then(|grades| grades.judge_usage)
+            .unwrap_or_default();
+        let mut kept: HashMap<String, VerifierResult> = former
+            .into_iter()
+            .flat_map(|grades| grades.verifier_results)
+            .filter(|result| result.status == VerifierStatus::Ok)
+            .map(|result| (result.verifier_id.clone(), result))
+            .collect();
+        let results = input
+            .verifiers
+            .iter()
+            .map(|verifier| {
+                kept.remove(&verifier.verifier_id)
+                    .filter(|result| result.verifier_version == verifier.verifier_version)
+            })
+            .collect();
+        let judge = Judge::resolve(
+            input.settings.as_ref(),
+            models,
+            &input.trajectory_id,
+            &options,
+        );
+        Self {
+            registry,
+            input,
+            evidence: Arc::new(Evidence::new(
+                input.trajectory.clone(),
+                input.initial_snapshot.clone(),
+                input.final_snapshot.clone(),
+                options.evidence.clone(),
+            )),
+            judge,
+            slots: Arc::new(Semaphore::new(options.concurrency.max(1))),
+            options,
+            results,
+            usage,
+        }
+    }
+
+    /// Judges the verifiers at `todo` at the same time. False if it was ended by `cancel`.
+    async fn level(
+        &mut self,
+        todo: &[usize],
+        cancel: &CancellationToken,
+        on_result: &(dyn Fn(&VerifierResult) + Send + Sync),
+    ) -> bool {
+        let mut running = JoinSet::new();
+        let mut meters = HashMap::new();
+        let mut at_of = HashMap::new();
+        for at in todo {
+            match self.case(*at) {
+                Ok((eval, case)) => {
+                    if let Ok(judge) = &case.judge {
+                        meters.insert(*at, judge.clone());
+                    }
+                    let slots = Arc::clone(&self.slots);
+                    let limit = self.options.verifier_timeout;
+                    let task = running.spawn(async move {
+                        let Ok(_slot) = slots.acquire_owned().await else {
+                            return Err(EvalError::new(ErrorKind::Cancelled, "grading has ended"));
+                        };
+                        let seconds = limit.as_secs_f64();
+                        match tokio::time::timeout(limit, eval.run(case)).await {
+                            Ok(outcome) => outcome,
+                            Err(_) => Err(EvalError::new(
+                                ErrorKind::Timeout,
+                                format!("not judged within {seconds} s (limit `verifier_timeout`)"),
+                            )),
+                        }
+                    });
+                    at_of.insert(task.id(), *at);
+                }
+                Err(error) => self.keep(*at, Err(error), None, on_result),
+            }
+        }
+        let mut cancelled = cancel.is_cancelled();
+        while !cancelled {
+            let joined = tokio::select! {
+                biased;
+                joined = running.join_next_with_id() => joined,
+                () = cancel.cancelled() => {
+                    cancelled = true;
+                    continue;
+                }
+            };
+            let Some(joined) = joined else { break };
+            self.joined(joined, &at_of, &meters, on_result);
+        }
+        if cancelled {
+            running.abort_all();
+            // What was finished at that moment still counts.
+            while let Some(joined) = running.join_next_with_id().await {
+                self.joined(joined, &at_of, &meters, on_result);
+            }
+        }
+        for judge in meters.values() {
+            self.usage = judge::sum(self.usage, judge.usage());
+        }
+        !cancelled
+    }
+
+    /// Takes the outcome of one task.
+    fn joined(
+        &mut self,
+        joined: Result<(tokio::task::Id, Result<Verdict, EvalError>), tokio::task::JoinError>,
+        at_of: &HashMap<tokio::task::Id, usize>,
+        meters: &HashMap<usize, Judge>,
+        on_result: &(dyn Fn(&VerifierResult) + Send + Sync),
+    ) {
+        let (task, outcome) = match joined {
+            Ok((task, outcome)) => (task, outcome),
+            // Ended by us: there is no result.
+            Err(error) if error.is_cancelled() => return,
+            Err(error) => {
+                let text = format!("the eval failed in a way it should not: {error}");
+                (error.id(), Err(EvalError::new(ErrorKind::Internal, text)))
+            }
+        };
+        if let Some(at) = at_of.get(&task) {
+            self.keep(*at, outcome, meters.get(at), on_result);
+        }
+    }
+
+    /// The eval of the verifier at `at`, and what it looks at.
+    fn case(&self, at: usize) -> Result<(Arc<dyn AnyEval>, Case), EvalError> {
+        let verifier = &self.input.verifiers[at];
+        let config = config_of(verifier, &self.input.eval_configs).ok_or_else(|| {
+            let id = &verifier.eval_config_id;
+            EvalError::config(format!(
+                "`eval_config_id`: no eval config has this id, got {id:?}"
+            ))
+        })?;
+        let eval = self.registry.eval(&config.eval_defn_id).ok_or_else(|| {
+            let id = &config.eval_defn_id;
+            EvalError::config(format!("`eval_defn_id`: unknown eval, got {id:?}"))
+        })?;
+        let case = Case {
+            verifier: verifier.clone(),
+            eval_config: config.clone(),
+            evidence: Arc::clone(&self.evidence),
+            dependencies: self.dependencies(verifier),
+            judge: self
+                .judge
+                .as_ref()
+                .map(Judge::metered)
+                .map_err(Clone::clone),
+        };
+        Ok((eval, case))
+    }
+
+    fn dependencies(&self, verifier: &Verifier) -> Vec<VerifierResult> {
+        let ids = verifier.verifier_dependencies.iter().flatten();
+        ids.filter_map(|id| {
+            let mut results = self.results.iter().flatten();
+            results.find(|result| result.verifier_id == *id).cloned()
+        })
+        .collect()
+    }
+
+    fn keep(
+        &mut self,
+        at: usize,
+        outcome: Result<Verdict, EvalError>,
+        judge: Option<&Judge>,
+        on_result: &(dyn Fn(&VerifierResult) + Send + Sync),
+    ) {
+        let verifier = &self.input.verifiers[at];
+        let mut result = result_of(verifier, outcome);
+        if let Some(judge) = judge {
+            let usage = judge.usage();
+            if usage.calls > 0 {
+                let values = &mut result.verifier_result_values;
+                values.insert("judge_model".to_owned(), judge.model_name().into());
+                values.insert("judge_usage".to_owned(), json!(usage));
+            }
+        }
+        tracing::debug!(verifier = %result.verifier_id, score = result.score, status = ?result.status, "judged");
+        on_result(&result);
+        self.results[at] = Some(result);
+    }
+
+    fn finish(self, method: &dyn AnyScoring, cancelled: bool) -> Grades {
+        let results: Vec<VerifierResult> = self.results.into_iter().flatten().collect();
+        let coverage = Coverage {
+            total: self.input.verifiers.len(),
+            ..Coverage::of(&results)
+        };
+        let config = &self.input.scoring.scoring_config_values;
+        let (grading_run_status, scoring_results) = if cancelled {
+            let text = format!(
+                "grading was cancelled after {} of {} verifiers",
+                results.len(),
+                coverage.total
+            );
+            (GradingStatus::Cancelled, no_score(&text))
+        } else {
+            match scoring::score(method, config, &self.input.verifiers, &results) {
+                Ok(scored) => (GradingStatus::Completed, scored),
+                Err(error) => (GradingStatus::Error, no_score(&error)),
+            }
+        };
+        Grades {
+            grading_run_id: self.input.grading_run_id.clone(),
+            grading_run_status,
+            verifier_results: results,
+            scoring_results,
+            coverage: Some(coverage),
+            judge_usage: Some(self.usage),
+        }
+    }
+}
+
+fn result_of(verifier: &Verifier, outcome: Result<Verdict, EvalError>) -> VerifierResult {
+    let base = |score, values, status, message| VerifierResult {
+        verifier_id: verifier.verifier_id.clone(),
+        verifier_version: verifier.verifier_version,
+        score,
+        verifier_result_values: values,
+        status,
+        message,
+    };
+    match outcome {
+        // NaN cannot stand in JSON and would poison every average.
+        Ok(verdict) if !verdict.score.is_finite() => result_of(
+            verifier,
+            Err(EvalError::new(
+                ErrorKind::Internal,
+                format!("the eval gave the score {}", verdict.score),
+            )),
+        ),
+        Ok(verdict) => base(
+            verdict.score,
+            verdict.values,
+            VerifierStatus::Ok,
+            verdict.message,
+        ),
+        Err(error) => {
+            let mut values = error.values;
+            values.insert("error".to_owned(), error.message.clone().into());
+            values.insert("error_kind".to_owned(), error.kind.as_str().into());
+            values.insert("error_owner".to_owned(), error.kind.owner().as_str().into());
+            base(0.0, values, VerifierStatus::Error, error.message)
+        }
+    }
+}

@@ -1,0 +1,188 @@
+//! Typed settings out of the open maps of task files.
+//!
+//! Task files were written for a lenient reader: numbers and booleans may be text, `null` means
+//! the default, unknown keys are passed over. The types here keep that and still name the key
+//! when something cannot be read.
+
+use formats::Object;
+use schemars::{JsonSchema, Schema};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Deserializer};
+use serde_json::Value;
+
+use crate::problem::Findings;
+
+/// Keys that describe a verifier, or that only scoring reads. Every eval accepts them.
+pub(crate) const ANNOTATIONS: &[&str] = &[
+    "autogen_source",
+    "criteria",
+    "criteria_explanation",
+    "criterion_type",
+    "description",
+    "difficulty",
+    "hurdle_tag",
+    "is_primary_objective",
+    "numerical_weight",
+    "severity_level",
+    "tags",
+    "weight",
+];
+
+/// Settings without any key.
+#[derive(Debug, Clone, Copy, Default, Deserialize, JsonSchema)]
+pub struct NoSettings {}
+
+/// Reads `object` as `T`; `null` counts as absent.
+pub(crate) fn parse<T: DeserializeOwned>(object: &Object, findings: &mut Findings) -> Option<T> {
+    let present: Object = object
+        .iter()
+        .filter(|(_, value)| !value.is_null())
+        .map(|(key, value)| (key.clone(), value.clone()))
+        .collect();
+    match serde_path_to_error::deserialize(Value::Object(present)) {
+        Ok(settings) => Some(settings),
+        Err(error) => {
+            let path = error.path().to_string();
+            let reason = error.inner().to_string();
+            // A missing key is reported at the root; the reason names it.
+            if path == "." || path.is_empty() {
+                findings.missing("", reason);
+            } else {
+                let value = object.get(path.split(['.', '[']).next().unwrap_or(&path));
+                findings.error(&path, reason, value.cloned().unwrap_or(Value::Null));
+            }
+            None
+        }
+    }
+}
+
+/// Warns about keys of `object` that neither `schema` nor `also` knows.
+pub(crate) fn warn_of_unknown_keys(
+    object: &Object,
+    schema: &Schema,
+    also: &[&str],
+    findings: &mut Findings,
+) {
+    let known = schema.get("properties").and_then(Value::as_object);
+    for (key, value) in object {
+        let is_known = known.is_some_and(|known| known.contains_key(key));
+        if !is_known && !also.contains(&key.as_str()) {
+            findings.warning(key, "unknown key", value.clone());
+        }
+    }
+}
+
+/// A boolean, or one of the usual words and numbers for it.
+pub(crate) fn flag<'de, D: Deserializer<'de>>(deserializer: D) -> Result<bool, D::Error> {
+    let value = Value::deserialize(deserializer)?;
+    as_flag(&value).ok_or_else(|| serde::de::Error::custom("must be true or false"))
+}
+
+/// The boolean that `value` stands for.
+pub(crate) fn as_flag(value: &Value) -> Option<bool> {
+    match value {
+        Value::Bool(flag) => Some(*flag),
+        Value::Number(number) if number.as_f64() == Some(1.0) => Some(true),
+        Value::Number(number) if number.as_f64() == Some(0.0) => Some(false),
+        Value::String(word) => match word.trim().to_lowercase().as_str() {
+            "true" | "t" | "yes" | "y" | "on" | "1" => Some(true),
+            "false" | "f" | "no" | "n" | "off" | "0" => Some(false),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// A number, or text that holds one.
+pub(crate) fn number<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
+    let value = Value::deserialize(deserializer)?;
+    as_number(&value).ok_or_else(|| serde::de::Error::custom("must be a number"))
+}
+
+/// As [`number`]; empty text counts as absent, which is what forms send for an empty field.
+pub(crate) fn optional_number<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<f64>, D::Error> {
+    let value = Value::deserialize(deserializer)?;
+    match &value {
+        Value::Null => Ok(None),
+        Value::String(text) if text.trim().is_empty() => Ok(None),
+        value => as_number(value)
+            .map(Some)
+            .ok_or_else(|| serde::de::Error::custom("must be a number")),
+    }
+}
+
+/// The finite number that `value` stands for.
+pub(crate) fn as_number(value: &Value) -> Option<f64> {
+    let number = match value {
+        Value::Number(number) => number.as_f64()?,
+        Value::String(text) => text.trim().parse().ok()?,
+        _ => return None,
+    };
+    number.is_finite().then_some(number)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[derive(Debug, Deserialize, JsonSchema)]
+    struct Sample {
+        pattern: String,
+        #[serde(default, deserialize_with = "flag")]
+        strict: bool,
+        #[serde(default, deserialize_with = "optional_number")]
+        limit: Option<f64>,
+    }
+
+    fn read(value: &Value) -> (Option<Sample>, Findings) {
+        let mut findings = Findings::default();
+        let object = value.as_object().unwrap().clone();
+        let sample = parse(&object, &mut findings);
+        (sample, findings)
+    }
+
+    #[test]
+    fn text_stands_for_numbers_and_booleans_and_null_for_absent() {
+        let (sample, _) =
+            read(&json!({"pattern": "x", "strict": "Yes", "limit": " 2.5 ", "more": 1}));
+        let sample = sample.unwrap();
+        assert!(sample.strict);
+        assert_eq!(sample.limit, Some(2.5));
+        let (sample, _) = read(&json!({"pattern": "x", "strict": null, "limit": ""}));
+        let sample = sample.unwrap();
+        assert!(!sample.strict);
+        assert_eq!(sample.limit, None);
+        assert_eq!(sample.pattern, "x");
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_named() {
+        let (sample, findings) = read(&json!({"pattern": "x", "strict": "perhaps"}));
+        assert!(sample.is_none());
+        assert_eq!(
+            findings.errors().unwrap(),
+            "`strict`: must be true or false, got \"perhaps\""
+        );
+        let (_, findings) = read(&json!({"pattern": null}));
+        assert_eq!(findings.errors().unwrap(), "missing field `pattern`");
+    }
+
+    #[test]
+    fn unknown_keys_are_warned_of_and_annotations_are_not() {
+        let mut findings = Findings::default();
+        let object = json!({"pattern": "x", "patern": "y", "weight": 1});
+        warn_of_unknown_keys(
+            object.as_object().unwrap(),
+            &schemars::schema_for!(Sample),
+            ANNOTATIONS,
+            &mut findings,
+        );
+        assert_eq!(findings.list.len(), 1);
+        assert_eq!(findings.list[0].key.as_deref(), Some("patern"));
+        assert!(findings.errors().is_none());
+    }
+}

@@ -1,0 +1,173 @@
+//! Everything about a plan that can be known before a judge is paid.
+
+use std::collections::HashSet;
+
+use formats::task::{EvalConfig, Verifier};
+use llm_client::Models;
+
+use crate::input::GradingPlan;
+use crate::problem::{Findings, Place, Problem, Severity};
+use crate::registry::Registry;
+use crate::{judge, order};
+
+/// What [`validate`] found out about a plan that works.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct Validated {
+    /// Likely mistakes that do not stand in the way, such as unknown keys.
+    pub warnings: Vec<Problem>,
+    /// Whether some verifier asks the judge.
+    pub uses_judge: bool,
+}
+
+/// Checks a plan: ids, references, dependencies, the settings of every verifier and of the
+/// scoring, and, where some verifier needs a judge, that the judge's name and credentials can
+/// work. Nothing is sent anywhere.
+///
+/// # Errors
+/// All problems, warnings among them, in the order of the files.
+pub fn validate<'a>(
+    registry: &Registry,
+    plan: impl Into<GradingPlan<'a>>,
+    models: &Models,
+) -> Result<Validated, Vec<Problem>> {
+    let plan = plan.into();
+    let mut problems = Vec::new();
+    let mut uses_judge = false;
+    let mut reported = HashSet::new();
+    for verifier in plan.verifiers {
+        let Some(config) = config_of(verifier, plan.eval_configs) else {
+            problems.push(unknown_config(verifier, plan.eval_configs));
+            continue;
+        };
+        let Some(eval) = registry.eval(&config.eval_defn_id) else {
+            // Said below, once per config.
+            continue;
+        };
+        let inspection = eval.inspect(verifier, config);
+        uses_judge |= inspection.uses_judge;
+        problems.extend(
+            inspection
+                .verifier
+                .at(&Place::Verifier(verifier.verifier_id.clone())),
+        );
+        // Findings about the shared settings are the same for each verifier that uses them.
+        if reported.insert(config.eval_config_id.as_str()) {
+            let place = Place::EvalConfig(config.eval_config_id.clone());
+            problems.extend(inspection.config.at(&place));
+        }
+    }
+    check_eval_configs(registry, plan.eval_configs, &mut problems);
+    if let Err(found) = order::levels(plan.verifiers) {
+        problems.extend(found);
+    }
+    check_scoring(registry, plan, &mut problems);
+    if uses_judge {
+        check_judge(plan, models, &mut problems);
+    }
+    if problems
+        .iter()
+        .any(|problem| problem.severity == Severity::Error)
+    {
+        return Err(problems);
+    }
+    Ok(Validated {
+        warnings: problems,
+        uses_judge,
+    })
+}
+
+/// The eval config that `verifier` names; of several with one id the first counts.
+pub(crate) fn config_of<'a>(
+    verifier: &Verifier,
+    configs: &'a [EvalConfig],
+) -> Option<&'a EvalConfig> {
+    configs
+        .iter()
+        .find(|config| config.eval_config_id == verifier.eval_config_id)
+}
+
+fn unknown_config(verifier: &Verifier, configs: &[EvalConfig]) -> Problem {
+    let known = configs.iter().map(|config| config.eval_config_id.as_str());
+    Problem {
+        severity: Severity::Error,
+        place: Place::Verifier(verifier.verifier_id.clone()),
+        key: Some("eval_config_id".to_owned()),
+        rule: format!("no eval config has this id; there are {}", list(known)),
+        value: Some(verifier.eval_config_id.clone().into()),
+    }
+}
+
+fn check_eval_configs(registry: &Registry, configs: &[EvalConfig], problems: &mut Vec<Problem>) {
+    let mut seen = HashSet::new();
+    for config in configs {
+        let mut findings = Findings::default();
+        if !seen.insert(config.eval_config_id.as_str()) {
+            findings.warning(
+                "eval_config_id",
+                "stands twice; the first one counts",
+                config.eval_config_id.as_str(),
+            );
+        }
+        if registry.eval(&config.eval_defn_id).is_none() {
+            findings.error(
+                "eval_defn_id",
+                format!("unknown eval; known are {}", list(registry.eval_ids())),
+                config.eval_defn_id.as_str(),
+            );
+        }
+        problems.extend(findings.at(&Place::EvalConfig(config.eval_config_id.clone())));
+    }
+}
+
+fn check_scoring(registry: &Registry, plan: GradingPlan<'_>, problems: &mut Vec<Problem>) {
+    let mut findings = Findings::default();
+    match registry.scoring(&plan.scoring.scoring_defn_id) {
+        Some(method) => method.inspect(
+            &plan.scoring.scoring_config_values,
+            plan.verifiers,
+            &mut findings,
+        ),
+        None => findings.error(
+            "scoring_defn_id",
+            unknown_scoring(registry),
+            plan.scoring.scoring_defn_id.as_str(),
+        ),
+    }
+    problems.extend(findings.at(&Place::ScoringConfig));
+}
+
+pub(crate) fn unknown_scoring(registry: &Registry) -> String {
+    let known = list(registry.scoring_ids());
+    format!("unknown scoring method; known are {known}")
+}
+
+fn check_judge(plan: GradingPlan<'_>, models: &Models, problems: &mut Vec<Problem>) {
+    let mut findings = Findings::default();
+    match plan.settings {
+        None => findings.missing(
+            "llm_judge_model",
+            "a verifier asks the judge, and no judge is set",
+        ),
+        Some(settings) => {
+            let extra_args = judge::extra_args(settings);
+            if let Err(error) = models.resolve(&settings.llm_judge_model, &extra_args) {
+                findings.error(
+                    "llm_judge_model",
+                    error.to_string(),
+                    settings.llm_judge_model.as_str(),
+                );
+            }
+        }
+    }
+    problems.extend(findings.at(&Place::GradingSettings));
+}
+
+fn list<'a>(ids: impl Iterator<Item = &'a str>) -> String {
+    let ids: Vec<String> = ids.map(|id| format!("`{id}`")).collect();
+    if ids.is_empty() {
+        "none".to_owned()
+    } else {
+        ids.join(", ")
+    }
+}
