@@ -5,7 +5,9 @@ mod error;
 mod populate;
 mod reply;
 mod snapshot;
+mod world;
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -45,6 +47,11 @@ pub struct ClientSettings {
     pub reply_bytes: usize,
     /// Characters of a reply that an error message shows. Default 2000.
     pub reply_characters: usize,
+    /// What a world may ask of this machine while it is converted.
+    pub world: ::snapshot::Limits,
+    /// Where converted worlds lie until they are sent. Default: the system's folder for temporary
+    /// files.
+    pub temporary_root: PathBuf,
 }
 
 impl Default for ClientSettings {
@@ -61,6 +68,8 @@ impl Default for ClientSettings {
             snapshot_pause: Duration::from_secs(1),
             reply_bytes: 1 << 20,
             reply_characters: 2000,
+            world: ::snapshot::Limits::default(),
+            temporary_root: std::env::temp_dir(),
         }
     }
 }

@@ -17,11 +17,12 @@ pub(crate) fn terminate(session: Pid) {
 
 /// Kills whatever is left of `session` and returns how many processes that took.
 pub(crate) fn kill_members(session: Pid) -> usize {
-    let _ = killpg(session, Signal::SIGKILL);
     let members = members(session);
     for member in &members {
         let _ = kill(*member, Signal::SIGKILL);
     }
+    // Where there is no `/proc`, this is all that can be done.
+    let _ = killpg(session, Signal::SIGKILL);
     members.len()
 }
 

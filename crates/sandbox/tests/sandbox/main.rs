@@ -3,10 +3,13 @@
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::panic,
+    clippy::print_stderr,
     missing_docs,
     reason = "test code"
 )]
 
 mod client;
 mod process;
+mod real;
 mod stub;
+mod world;

@@ -41,9 +41,10 @@ impl Place {
             .inherit(std::env::vars_os())
             .with_variable("NOTES", self.notes());
         sandbox.temporary_root = self.folder.path().join("roots");
-        // Short enough for tests, long enough for a busy machine where something has to happen.
-        sandbox.limits.stop_asked = Duration::from_millis(300);
-        sandbox.limits.stop_terminated = Duration::from_millis(300);
+        // Where something has to happen within them, a busy machine may need long.
+        sandbox.limits.stop_asked = Duration::from_secs(20);
+        sandbox.limits.stop_terminated = Duration::from_secs(20);
+        sandbox.limits.stop_killed = Duration::from_secs(20);
         sandbox
     }
 
@@ -78,6 +79,12 @@ async fn eventually(mut holds: impl FnMut() -> bool) {
 fn lives(pid: &str) -> bool {
     std::fs::read_to_string(format!("/proc/{pid}/stat"))
         .is_ok_and(|stat| !stat.rsplit_once(')').unwrap().1.starts_with(" Z"))
+}
+
+fn process_group(pid: &str) -> String {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+    let fields = stat.rsplit_once(')').unwrap().1;
+    fields.split_whitespace().nth(2).unwrap().to_owned()
 }
 
 fn listens(stub: &Stub) -> String {
@@ -186,6 +193,7 @@ async fn an_environment_that_never_listens_is_given_up_and_killed() {
     let place = Place::new();
     let mut sandbox = place.sandbox("echo $$ > $NOTES/pid; echo still loading; exec sleep 300");
     sandbox.limits.ready = Duration::from_millis(500);
+    sandbox.limits.stop_asked = Duration::from_millis(200);
     let error = sandbox.start(place.request()).await.unwrap_err();
     assert_eq!(
         error.to_string(),
@@ -216,7 +224,8 @@ async fn an_environment_that_listens_and_does_not_answer_is_unhealthy() {
 #[tokio::test]
 async fn a_cancelled_start_leaves_nothing_behind() {
     let place = Place::new();
-    let sandbox = place.sandbox("echo $$ > $NOTES/pid; exec sleep 300");
+    let mut sandbox = place.sandbox("echo $$ > $NOTES/pid; exec sleep 300");
+    sandbox.limits.stop_asked = Duration::from_millis(200);
     let cancel = tokio_util::sync::CancellationToken::new();
     let request = place.request().cancelled_by(cancel.clone());
     let (started, pid) = tokio::join!(sandbox.start(request), async {
@@ -284,7 +293,10 @@ async fn a_death_in_the_middle_is_found_by_check_and_told_by_the_client() {
 async fn one_that_only_obeys_sigterm_is_terminated() {
     let (place, stub) = (Place::new(), Stub::start(Script::default()).await);
     let script = format!("{} exec sleep 300 < /dev/null", listens(&stub));
-    let stopped = start(&place, &script).await.stop().await;
+    let mut sandbox = place.sandbox(&script);
+    sandbox.limits.stop_asked = Duration::from_millis(200);
+    let running = sandbox.start(place.request()).await.unwrap();
+    let stopped = running.stop().await;
     assert_eq!(stopped.kind, StopKind::Terminated);
     assert_eq!(stopped.exit.as_deref(), Some("signal 15 (SIGTERM)"));
     assert!(!lives(&place.note("pid").await));
@@ -297,7 +309,11 @@ async fn one_that_ignores_everything_is_killed() {
         "trap '' TERM; {} while :; do sleep 0.1; done",
         listens(&stub)
     );
-    let stopped = start(&place, &script).await.stop().await;
+    let mut sandbox = place.sandbox(&script);
+    sandbox.limits.stop_asked = Duration::from_millis(200);
+    sandbox.limits.stop_terminated = Duration::from_millis(200);
+    let running = sandbox.start(place.request()).await.unwrap();
+    let stopped = running.stop().await;
     assert_eq!(stopped.kind, StopKind::Killed);
     assert!(!lives(&place.note("pid").await));
     place.assert_no_folder_left();
@@ -305,8 +321,10 @@ async fn one_that_ignores_everything_is_killed() {
 
 /// A wrapper whose worker leads a process group of its own, as MCP servers do, and ignores TERM.
 fn wrapper(stub: &Stub) -> String {
+    // `timeout` makes the group.
     format!(
-        "{} set -m; sh -c 'trap \"\" TERM; echo $$ > $NOTES/worker; while :; do sleep 0.1; done' & \
+        "{} timeout 300 sh -c 'trap \"\" TERM; echo $$ > $NOTES/worker; \
+         while :; do sleep 0.1; done' & \
          until [ -s $NOTES/worker ]; do sleep 0.02; done; cat > /dev/null",
         listens(stub)
     )
@@ -316,8 +334,9 @@ fn wrapper(stub: &Stub) -> String {
 async fn what_a_wrapper_started_ends_with_it() {
     let (place, stub) = (Place::new(), Stub::start(Script::default()).await);
     let running = start(&place, &wrapper(&stub)).await;
-    let worker = place.note("worker").await;
+    let (pid, worker) = (place.note("pid").await, place.note("worker").await);
     assert!(lives(&worker));
+    assert_ne!(process_group(&worker), pid);
     let stopped = running.stop().await;
     assert!(!lives(&worker));
     assert_eq!(stopped.kind, StopKind::Asked);
@@ -379,5 +398,53 @@ async fn many_at_once_do_not_meet() {
     roots.dedup();
     assert_eq!(roots.len(), 8);
     futures::future::join_all(running.into_iter().map(RunningEnvironment::stop)).await;
+    place.assert_no_folder_left();
+}
+
+/// Not a test of its own: the program that the next test kills.
+#[tokio::test]
+#[ignore = "started by `a_killed_program_leaves_nothing_that_runs`"]
+async fn program_to_be_killed() {
+    let Some(folder) = std::env::var_os("SANDBOX_TEST_FOLDER") else {
+        return;
+    };
+    let stub = Stub::start(Script::default()).await;
+    let script = format!("{} cat > /dev/null; echo > $NOTES/ended", listens(&stub));
+    let mut sandbox = ProcessSandbox::new("/bin/sh", ["-c", &script])
+        .inherit(std::env::vars_os())
+        .with_variable("NOTES", Path::new(&folder).join("notes"));
+    sandbox.temporary_root = Path::new(&folder).join("roots");
+    let log = Path::new(&folder).join("log");
+    let _running = sandbox
+        .start(StartRequest::new("killed", log))
+        .await
+        .unwrap();
+    std::future::pending::<()>().await;
+}
+
+#[tokio::test]
+async fn a_killed_program_leaves_nothing_that_runs() {
+    let place = Place::new();
+    let mut program = tokio::process::Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "process::program_to_be_killed", "--ignored"])
+        .env("SANDBOX_TEST_FOLDER", place.folder.path())
+        .stdout(std::process::Stdio::null())
+        .kill_on_drop(true)
+        .spawn()
+        .unwrap();
+    let pid = place.note("pid").await;
+    assert!(lives(&pid));
+    program.kill().await.unwrap();
+    // Its standard input closed with the program, so it ends in order.
+    eventually(|| place.notes().join("ended").exists() && !lives(&pid)).await;
+
+    // The folder that nobody could remove is removed by the next start, here a failing one.
+    let roots = place.folder.path().join("roots");
+    assert_eq!(std::fs::read_dir(&roots).unwrap().count(), 1);
+    place
+        .sandbox("exit 1")
+        .start(place.request())
+        .await
+        .unwrap_err();
     place.assert_no_folder_left();
 }
