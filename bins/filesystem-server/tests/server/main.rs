@@ -11,6 +11,7 @@
 
 mod confinement;
 mod contract;
+mod examples;
 mod limits;
 mod listing;
 mod process;
