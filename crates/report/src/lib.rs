@@ -14,10 +14,12 @@
 
 mod excerpt;
 mod figures;
+mod hints;
 mod trial;
 
 pub mod html;
 pub mod text;
 
 pub use excerpt::plain;
-pub use trial::{Trial, hint};
+pub use hints::hint;
+pub use trial::Trial;

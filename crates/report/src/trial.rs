@@ -5,7 +5,7 @@ use std::path::Path;
 use formats::diff::WorldDiff;
 use formats::event::Event;
 use formats::grades::{Grades, VerifierResult};
-use formats::owner::{Failure, Owner};
+use formats::owner::Failure;
 use formats::run::TrialSummary;
 use formats::task::Verifier;
 use formats::trajectory::Trajectory;
@@ -84,39 +84,5 @@ pub(crate) fn reason(result: &VerifierResult) -> String {
         (Some(rationale), message) if rationale.contains(message) => rationale.to_owned(),
         (Some(rationale), message) => format!("{message}\n{rationale}"),
         (None, message) => message.to_owned(),
-    }
-}
-
-/// What to do about a failure, in one sentence.
-#[must_use]
-pub fn hint(failure: &Failure) -> &'static str {
-    let by_kind = match failure.kind.as_str() {
-        "servers_not_ready" | "apps_refused" => {
-            "check `command`, `args`, `cwd` and `env` of the server in `mcp_config.json`"
-        }
-        "populate_refused" | "world_unreadable" => "check the task's `original_snapshot.zip`",
-        "environment_died" | "environment_lost" | "environment_not_ready" => {
-            "read `environment.log` in the trial's folder"
-        }
-        "environment_address" => "give `--sandbox` an address such as `http://localhost:8080`",
-        "credentials" | "authentication" => {
-            "set the provider's key in the environment, and check that it is valid"
-        }
-        "rate_limit" => "wait, or run fewer trials at once with `--concurrency`",
-        "step_limit" | "max_steps" => "raise `max_steps` in `agent_config.json`",
-        "time_limit" | "timeout" => "raise `timeout` in `agent_config.json`",
-        "context_window" => "choose a model with a larger context, or an agent that summarises",
-        _ => "",
-    };
-    if !by_kind.is_empty() {
-        return by_kind;
-    }
-    match failure.owner {
-        Owner::Model => {
-            "the model's own doing; `events.jsonl` in the trial's folder shows each step"
-        }
-        Owner::Configuration => "correct what the message names and run the task again",
-        Owner::Infrastructure => "run again with `--resume`; this says nothing about the model",
-        Owner::Cancelled => "run again with `--resume` to go on",
     }
 }

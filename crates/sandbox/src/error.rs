@@ -8,23 +8,15 @@ use formats::owner::{Failure, Owner};
 use crate::ClientError;
 
 /// An environment that ended although nobody stopped it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("the environment ended with {exit}{last_lines}")]
 pub struct EnvironmentDied {
     /// `exit status 3` or `signal 9 (SIGKILL)`.
     pub exit: String,
-    /// The last lines that it printed, the oldest first; bounded in number and length.
-    pub last_lines: Vec<String>,
+    /// The last lines that it printed.
+    pub last_lines: LastLines,
     /// Where all of its output is.
     pub log: PathBuf,
-}
-
-impl std::error::Error for EnvironmentDied {}
-
-impl std::fmt::Display for EnvironmentDied {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "the environment ended with {}", self.exit)?;
-        write_lines(f, &self.last_lines)
-    }
 }
 
 impl EnvironmentDied {
@@ -40,22 +32,18 @@ impl EnvironmentDied {
     }
 }
 
-/// Writes the last lines of a log as an indented block, or says that there are none.
-fn write_lines(f: &mut std::fmt::Formatter<'_>, lines: &[String]) -> std::fmt::Result {
-    if lines.is_empty() {
-        return write!(f, " without printing anything");
-    }
-    write!(f, "; its last lines:")?;
-    lines.iter().try_for_each(|line| write!(f, "\n    {line}"))
-}
-
-/// The last lines of a log that belong to an error.
+/// The last lines of a log, the oldest first; bounded in number and length.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LastLines(pub Vec<String>);
 
 impl std::fmt::Display for LastLines {
+    /// The end of a sentence: an indented block, or that there is nothing.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write_lines(f, &self.0)
+        if self.0.is_empty() {
+            return f.write_str(" without printing anything");
+        }
+        f.write_str("; its last lines:")?;
+        self.0.iter().try_for_each(|line| write!(f, "\n    {line}"))
     }
 }
 

@@ -52,20 +52,9 @@ impl Default for PageLimits {
 }
 
 /// The page could not be made. The template is fixed, so this is a mistake of this crate.
-#[derive(Debug)]
-pub struct PageError(minijinja::Error);
-
-impl std::fmt::Display for PageError {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "the page of a trial could not be made: {}", self.0)
-    }
-}
-
-impl std::error::Error for PageError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        Some(&self.0)
-    }
-}
+#[derive(Debug, thiserror::Error)]
+#[error("the page of a trial could not be made: {0}")]
+pub struct PageError(#[source] minijinja::Error);
 
 /// `trial` as one HTML page, with the usual limits.
 ///

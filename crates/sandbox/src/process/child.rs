@@ -50,7 +50,7 @@ impl Process {
         let _ = tokio::time::timeout(LOG_END, log_ended.wait_for(|ended| *ended)).await;
         Some(EnvironmentDied {
             exit,
-            last_lines: self.last.lines(),
+            last_lines: LastLines(self.last.lines()),
             log: self.log.clone(),
         })
     }

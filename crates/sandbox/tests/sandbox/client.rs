@@ -343,3 +343,23 @@ async fn a_given_environment_is_checked_and_left_alone() {
     );
     assert!(error.to_string().contains("refused"), "{error}");
 }
+
+#[tokio::test]
+async fn an_early_refusal_of_a_large_archive_is_not_taken_for_a_lost_connection() {
+    let stub = Stub::start(Script {
+        populate: Some((400, r#"{"detail": "`../x` leaves the world"}"#.to_owned())),
+        ..Script::default()
+    })
+    .await;
+    let client = client(&stub);
+    for _ in 0..20 {
+        // The stub answers without reading it.
+        let archive = tokio::io::AsyncReadExt::take(tokio::io::repeat(7), 50_000_000);
+        let refused = client.populate_from("filesystem", archive, Some(50_000_000));
+        let error = refused.await.unwrap_err();
+        assert!(
+            error.to_string().ends_with("`../x` leaves the world"),
+            "{error}"
+        );
+    }
+}

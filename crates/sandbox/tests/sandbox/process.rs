@@ -283,7 +283,7 @@ async fn a_death_in_the_middle_is_found_by_check_and_told_by_the_client() {
 
     let died = running.check().await.unwrap_err();
     assert_eq!(died.exit, "signal 9 (SIGKILL)");
-    assert_eq!(died.last_lines.last().unwrap(), "out of memory");
+    assert_eq!(died.last_lines.0.last().unwrap(), "out of memory");
     assert!(died.failure().message.contains("environment.log"));
     assert_eq!(running.stop().await.kind, StopKind::AlreadyEnded);
     place.assert_no_folder_left();
