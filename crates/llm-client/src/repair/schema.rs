@@ -28,9 +28,35 @@ pub(crate) fn complete_parameters(parameters: &Value) -> Cow<'_, Value> {
     Cow::Owned(schema)
 }
 
+/// `parameters` as OpenAI itself takes them: completed, without a union at the root, without patterns
+/// that it cannot read.
+pub(crate) fn openai_parameters(parameters: &Value) -> Cow<'_, Value> {
+    let mut schema = flattened(parameters);
+    if any_schema(&schema, &mut |object| odd_pattern(object)) {
+        each_schema(schema.to_mut(), &mut |object| {
+            if odd_pattern(object) {
+                object.remove("pattern");
+            }
+        });
+    }
+    schema
+}
+
+/// Whether a schema has a pattern in a dialect other than Python's, which OpenAI checks with:
+/// classes of Unicode properties, and groups named as in other languages.
+fn odd_pattern(schema: &Object) -> bool {
+    let Some(pattern) = schema.get("pattern").and_then(Value::as_str) else {
+        return false;
+    };
+    let named_group = pattern
+        .match_indices("(?<")
+        .any(|(at, found)| !pattern[at + found.len()..].starts_with(['=', '!']));
+    pattern.contains("\\p{") || pattern.contains("\\P{") || named_group
+}
+
 /// `parameters` completed, and a union at the root flattened into one object, which is the only root
 /// that OpenAI takes. What the union demanded is said in the description instead.
-pub(crate) fn flattened_parameters(parameters: &Value) -> Cow<'_, Value> {
+fn flattened(parameters: &Value) -> Cow<'_, Value> {
     let is_union = |object: &Object| UNIONS.iter().any(|key| object.contains_key(*key));
     let Some(root) = parameters.as_object().filter(|root| is_union(root)) else {
         return complete_parameters(parameters);
@@ -109,47 +135,57 @@ fn is_array(schema: &Object) -> bool {
 }
 
 fn is_complete(schema: &Value) -> bool {
-    let Some(object) = schema.as_object() else {
-        return true;
-    };
-    if is_array(object) && !has_items(object) {
-        return false;
-    }
-    object
-        .iter()
-        .all(|(keyword, value)| match place_of(keyword) {
-            Place::Schema => is_complete(value),
-            Place::List => value
-                .as_array()
-                .is_none_or(|list| list.iter().all(is_complete)),
-            Place::Map => value
-                .as_object()
-                .is_none_or(|map| map.values().all(is_complete)),
-            Place::Other => true,
-        })
+    !any_schema(schema, &mut |object| is_array(object) && !has_items(object))
 }
 
 fn complete(schema: &mut Value) {
+    each_schema(schema, &mut |object| {
+        if is_array(object) && !has_items(object) {
+            object.insert("items".to_owned(), json!({}));
+        }
+    });
+}
+
+/// Whether `test` holds of `schema` or a schema within it.
+fn any_schema(schema: &Value, test: &mut dyn FnMut(&Object) -> bool) -> bool {
+    let Some(object) = schema.as_object() else {
+        return false;
+    };
+    test(object)
+        || object
+            .iter()
+            .any(|(keyword, value)| match (place_of(keyword), value) {
+                (Place::Schema, value) => any_schema(value, test),
+                (Place::List, Value::Array(list)) => {
+                    list.iter().any(|schema| any_schema(schema, test))
+                }
+                (Place::Map, Value::Object(map)) => {
+                    map.values().any(|schema| any_schema(schema, test))
+                }
+                _ => false,
+            })
+}
+
+/// Does `change` to `schema` and all schemas within it.
+fn each_schema(schema: &mut Value, change: &mut dyn FnMut(&mut Object)) {
     let Some(object) = schema.as_object_mut() else {
         return;
     };
-    if is_array(object) && !has_items(object) {
-        object.insert("items".to_owned(), json!({}));
-    }
+    change(object);
     for (keyword, value) in object.iter_mut() {
-        match place_of(keyword) {
-            Place::Schema => complete(value),
-            Place::List => {
-                if let Some(list) = value.as_array_mut() {
-                    list.iter_mut().for_each(complete);
+        match (place_of(keyword), value) {
+            (Place::Schema, value) => each_schema(value, change),
+            (Place::List, Value::Array(list)) => {
+                for schema in list {
+                    each_schema(schema, change);
                 }
             }
-            Place::Map => {
-                if let Some(map) = value.as_object_mut() {
-                    map.values_mut().for_each(complete);
+            (Place::Map, Value::Object(map)) => {
+                for schema in map.values_mut() {
+                    each_schema(schema, change);
                 }
             }
-            Place::Other => {}
+            _ => {}
         }
     }
 }
@@ -238,13 +274,25 @@ mod tests {
             {"type": "object", "properties": {"b": {"type": "array"}}, "required": ["b", "c"]}
         ]});
         assert_eq!(
-            *flattened_parameters(&schema),
+            *openai_parameters(&schema),
             json!({
                 "type": "object",
                 "properties": {"a": {"type": "string"}, "b": {"type": "array", "items": {}}},
                 "description": "At least one of these holds: `a` given; `b` and `c` given."
             })
         );
+    }
+
+    #[test]
+    fn patterns_that_python_cannot_read_are_dropped() {
+        let pattern = |pattern: &str| {
+            let schema = json!({"type": "object", "properties": {"a": {"pattern": pattern}}});
+            openai_parameters(&schema)
+                .pointer("/properties/a/pattern")
+                .is_some()
+        };
+        assert!(pattern("^[A-Z]{3}$") && pattern("(?<=a)b") && pattern("(?P<year>x)"));
+        assert!(!pattern("^\\p{L}+$") && !pattern("(?<year>x)"));
     }
 
     fn any_json() -> impl Strategy<Value = Value> {

@@ -10,9 +10,11 @@ use serde_json::{Value, json};
 
 use super::dialect::Dialect;
 use crate::repair::{
-    Entry, NO_RESULT, ToolNames, complete_parameters, flattened_parameters, sendable_arguments,
+    Entry, NO_RESULT, ToolNames, complete_parameters, openai_parameters, sendable_arguments,
 };
 
+/// What an empty list of parts becomes: OpenAI refuses empty arrays, but not empty texts.
+const EMPTY: &str = "";
 /// What is said where a result holds nothing but pictures.
 const PICTURE_BELOW: &str = "(the result is a picture; it follows below)";
 /// What leads the pictures of tool results.
@@ -148,7 +150,7 @@ impl Serialize for Turn<'_> {
             }
             // An assistant's turn has calls, or it would have been dropped; others must say something.
             None if message.role == Role::Assistant => {}
-            None => map.serialize_entry("content", "")?,
+            None => map.serialize_entry("content", EMPTY)?,
         }
         if let Some(name) = &message.name {
             map.serialize_entry("name", name)?;
@@ -226,7 +228,7 @@ impl Serialize for ToolResult<'_> {
             Some(content) => {
                 map.serialize_entry("content", &TextOnly { content, style })?;
             }
-            None => map.serialize_entry("content", "")?,
+            None => map.serialize_entry("content", EMPTY)?,
         }
         if style.dialect == Dialect::Proxy
             && let Some(name) = &message.name
@@ -294,12 +296,15 @@ impl Serialize for ContentPart<'_> {
             Content::Text(text) => serializer.serialize_str(text),
             Content::Blocks(blocks) => {
                 let dialect = self.style.dialect;
-                serializer.collect_seq(
+                let sent = || {
                     blocks
                         .iter()
                         .filter(|block| dialect != Dialect::OpenAi || !is_thinking(block))
-                        .map(|block| Part { block, dialect }),
-                )
+                };
+                if sent().next().is_none() {
+                    return serializer.serialize_str(EMPTY);
+                }
+                serializer.collect_seq(sent().map(|block| Part { block, dialect }))
             }
         }
     }
@@ -317,7 +322,10 @@ impl Serialize for TextOnly<'_> {
             Content::Text(text) => return serializer.serialize_str(text),
             Content::Blocks(blocks) => blocks,
         };
-        if !blocks.is_empty() && blocks.iter().all(is_picture) {
+        if blocks.is_empty() {
+            return serializer.serialize_str(EMPTY);
+        }
+        if blocks.iter().all(is_picture) {
             return serializer.serialize_str(PICTURE_BELOW);
         }
         let dialect = self.style.dialect;
@@ -434,7 +442,7 @@ impl Serialize for Tool<'_> {
                 }
                 // OpenAI takes no union at the root; others may.
                 let parameters = match style.dialect {
-                    Dialect::OpenAi => flattened_parameters(&function.parameters),
+                    Dialect::OpenAi => openai_parameters(&function.parameters),
                     Dialect::Compatible | Dialect::Proxy => {
                         complete_parameters(&function.parameters)
                     }
