@@ -83,8 +83,14 @@ impl<'a> Settings<'a> {
                     settings.body = Some(body);
                 }
                 "reasoning" => {
-                    settings.reasoning_effort =
-                        value.get("effort").filter(|effort| !effort.is_null());
+                    let effort = value.get("effort").ok_or_else(|| {
+                        wrong(
+                            "reasoning",
+                            "an object with `effort` (`extra_body` takes other forms)",
+                            value,
+                        )
+                    })?;
+                    settings.reasoning_effort = Some(effort).filter(|effort| !effort.is_null());
                 }
                 "api_base" | "base_url" => {
                     settings.api_base = Some(
@@ -210,6 +216,10 @@ mod tests {
             (
                 json!({"drop_params": "yes"}),
                 "`drop_params` must be true or false, got \"yes\"",
+            ),
+            (
+                json!({"reasoning": "high"}),
+                "`reasoning` must be an object with `effort`",
             ),
             (
                 json!({"extra_headers": {"a b": "c"}}),

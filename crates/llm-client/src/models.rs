@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use formats::Object;
 use secrecy::{ExposeSecret, SecretString};
@@ -15,6 +16,9 @@ use crate::provider::Provider;
 use crate::providers::openai::{Dialect, Endpoint, OpenAi};
 use crate::providers::presets::{self, Preset};
 use crate::providers::scripted::Scripted;
+
+/// How long connecting to a server may take.
+const CONNECT_LIMIT: Duration = Duration::from_secs(30);
 
 /// Finds models by name, with the credentials and settings of one program.
 ///
@@ -280,6 +284,7 @@ impl Models {
         let mut builder = reqwest::Client::builder()
             // A redirected POST would arrive as a GET without its body.
             .redirect(reqwest::redirect::Policy::none())
+            .connect_timeout(CONNECT_LIMIT)
             .user_agent(concat!(
                 "archipelago-llm-client/",
                 env!("CARGO_PKG_VERSION")

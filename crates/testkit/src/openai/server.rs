@@ -118,7 +118,7 @@ impl Shared {
                 turn.when.as_ref().is_none_or(|when| {
                     // As it stands in the JSON of the messages.
                     let quoted = json!(when).to_string();
-                    text.contains(quoted.trim_matches('"'))
+                    text.contains(&quoted[1..quoted.len() - 1])
                 })
             };
             let next = script

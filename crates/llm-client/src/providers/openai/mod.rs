@@ -27,7 +27,7 @@ use crate::error::{ChatError, ChatErrorKind};
 use crate::extra_args::Settings;
 use crate::provider::{Provider, Reply};
 use request::Body;
-use transport::{Exchange, Refusal, TooLong};
+use transport::{Exchange, NotJson, Refusal, TooLong};
 
 /// One model of one server.
 #[derive(Debug)]
@@ -125,13 +125,6 @@ impl OpenAi {
     fn failure(&self, error: OpenAIError) -> ChatError {
         let error = match error {
             OpenAIError::Reqwest(error) => self.broken_exchange(error),
-            OpenAIError::JSONDeserialize(reason, content) => self.error(
-                ChatErrorKind::MalformedReply,
-                format!(
-                    "the answer is no JSON ({reason}): `{}`",
-                    failure::clipped(content.trim(), 200)
-                ),
-            ),
             OpenAIError::Boxed(error) => match error.downcast::<Refusal>() {
                 Ok(refusal) => failure::from_answer(
                     &self.provider,
@@ -139,7 +132,7 @@ impl OpenAi {
                     &refusal.headers,
                     &refusal.body,
                 ),
-                Err(error) if error.is::<TooLong>() => {
+                Err(error) if error.is::<TooLong>() || error.is::<NotJson>() => {
                     self.error(ChatErrorKind::MalformedReply, error.to_string())
                 }
                 Err(error) => self.error(ChatErrorKind::Connection, error.to_string()),
@@ -150,7 +143,7 @@ impl OpenAi {
     }
 
     fn broken_exchange(&self, error: reqwest::Error) -> ChatError {
-        let kind = if error.is_timeout() {
+        let kind = if error.is_timeout() && !error.is_connect() {
             ChatErrorKind::Timeout
         } else if error.is_builder() {
             ChatErrorKind::BadRequest

@@ -12,9 +12,13 @@ use async_openai::error::OpenAIError;
 use async_openai::middleware::HttpRequestFactory;
 use bytes::{Bytes, BytesMut};
 use http::{HeaderMap, StatusCode};
+use serde::de::IgnoredAny;
 
 /// Most bytes of an answer that are read.
 pub(crate) const LARGEST_ANSWER: usize = 64 * 1024 * 1024;
+
+/// How many bytes of an unreadable answer are told.
+const LONGEST_BEGINNING: usize = 200;
 
 /// An answer that is no success.
 #[derive(Debug, thiserror::Error)]
@@ -29,6 +33,16 @@ pub(crate) struct Refusal {
 #[derive(Debug, thiserror::Error)]
 #[error("the answer is longer than {LARGEST_ANSWER} bytes")]
 pub(crate) struct TooLong;
+
+/// An answer of good status that is no JSON.
+///
+/// Found here, because async-openai would write the whole of it into the log.
+#[derive(Debug, thiserror::Error)]
+#[error("the answer is no JSON ({reason}): `{beginning}`")]
+pub(crate) struct NotJson {
+    reason: serde_json::Error,
+    beginning: String,
+}
 
 /// Sends one request and keeps the headers of the answer.
 #[derive(Debug, Clone)]
@@ -61,6 +75,13 @@ impl Exchange {
                 status,
                 headers,
                 body,
+            })));
+        }
+        if let Err(reason) = serde_json::from_slice::<IgnoredAny>(&body) {
+            let text = String::from_utf8_lossy(&body[..body.len().min(LONGEST_BEGINNING)]);
+            return Err(OpenAIError::Boxed(Box::new(NotJson {
+                reason,
+                beginning: text.trim().to_owned(),
             })));
         }
         *self.headers.lock().unwrap_or_else(PoisonError::into_inner) = headers;

@@ -93,22 +93,17 @@ fn write_pictures<S: SerializeSeq>(
     if pictures.is_empty() {
         return Ok(());
     }
-    let mut parts = vec![json!({"type": "text", "text": PICTURES_OF_TOOLS})];
-    let mut blocks = Vec::with_capacity(pictures.len());
-    for block in pictures.drain(..) {
-        blocks.push(Part {
+    let blocks = pictures
+        .drain(..)
+        .map(|block| Part {
             block,
             dialect: Dialect::OpenAi,
-        });
-    }
-    list.serialize_element(&PictureMessage {
-        lead: parts.swap_remove(0),
-        blocks,
-    })
+        })
+        .collect();
+    list.serialize_element(&PictureMessage { blocks })
 }
 
 struct PictureMessage<'a> {
-    lead: Value,
     blocks: Vec<Part<'a>>,
 }
 
@@ -118,7 +113,7 @@ impl Serialize for PictureMessage<'_> {
         impl Serialize for Parts<'_> {
             fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
                 let mut list = serializer.serialize_seq(Some(self.0.blocks.len() + 1))?;
-                list.serialize_element(&self.0.lead)?;
+                list.serialize_element(&json!({"type": "text", "text": PICTURES_OF_TOOLS}))?;
                 for block in &self.0.blocks {
                     list.serialize_element(block)?;
                 }
