@@ -5,7 +5,7 @@
 //!
 //! Duties:
 //! * **Confinement.** Nothing outside the root is read, written or measured, whatever the path says and whatever the
-//!   links in the tree say, also while they are being changed by somebody else ([`root`]).
+//!   links in the tree say, also while they are being changed by somebody else.
 //! * **Bounds.** Every amount of work has a named limit ([`Limits`]); crossing it is said in the result.
 //! * **Honesty.** File contents pass unaltered but for line ends; only the server's own messages speak of virtual paths.
 //! * stdout carries the protocol and nothing else.

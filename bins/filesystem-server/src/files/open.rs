@@ -2,10 +2,10 @@
 
 use std::{
     io::{self, Read},
-    path::PathBuf,
+    path::{Path, PathBuf},
 };
 
-use cap_std::fs::{OpenOptions, OpenOptionsExt, Permissions};
+use cap_std::fs::{File, OpenOptions, OpenOptionsExt, Permissions};
 
 use crate::{
     root::{PathError, World},
@@ -54,6 +54,17 @@ impl ReadError {
     }
 }
 
+/// Opens what should be a regular file. Should it have become a FIFO meanwhile, opening does not wait
+/// for somebody at its other end.
+pub(crate) fn without_waiting(
+    world: &World<'_>,
+    relative: &Path,
+    options: &mut OpenOptions,
+) -> io::Result<File> {
+    options.custom_flags(rustix::fs::OFlags::NONBLOCK.bits().cast_signed());
+    world.dir.open_with(relative, options)
+}
+
 /// Reads a file whole, if it is a regular one and not larger than the limit.
 pub(crate) fn read(
     world: &World<'_>,
@@ -65,11 +76,7 @@ pub(crate) fn read(
     if !metadata.is_file() {
         return Err(ReadError::NotAFile);
     }
-    let mut options = OpenOptions::new();
-    // Should the file have become a FIFO meanwhile, opening must not wait for a writer.
-    let flags = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
-    options.read(true).custom_flags(flags);
-    let file = world.dir.open_with(&relative, &options)?;
+    let file = without_waiting(world, &relative, OpenOptions::new().read(true))?;
     let metadata = file.metadata()?;
     if !metadata.is_file() {
         return Err(ReadError::NotAFile);

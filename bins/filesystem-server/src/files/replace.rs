@@ -10,6 +10,7 @@ use std::{
 
 use cap_std::fs::{Dir, OpenOptions, Permissions};
 
+use super::open;
 use crate::root::{World, openable};
 
 /// Number of the next temporary file of this process.
@@ -26,6 +27,10 @@ pub(crate) fn put(
     let parent = world
         .dir
         .open_dir(openable(relative.parent().unwrap_or(Path::new(""))))?;
+    if permissions.is_some() {
+        // Renaming onto a file does not ask whether it may be written to.
+        open::without_waiting(world, relative, OpenOptions::new().write(true))?;
+    }
     let name = relative
         .file_name()
         .ok_or_else(|| io::Error::other("the path has no file name"))?;

@@ -229,3 +229,31 @@ fn text_output_schema() -> JsonObject {
     schema.insert("x-fastmcp-wrap-result".to_owned(), json!(true));
     schema
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn effort(max_entries: usize, max_time: Duration) -> Effort {
+        Effort {
+            entries: 0,
+            max_entries,
+            end: Instant::now() + max_time,
+            max_time,
+            cancelled: CancellationToken::new(),
+        }
+    }
+
+    #[test]
+    fn work_ends_at_each_bound_and_when_nobody_waits() {
+        let long = Duration::from_secs(3600);
+        let mut few = effort(2, long);
+        assert_eq!([few.spend(), few.spend()], [Ok(()), Ok(())]);
+        assert_eq!(few.spend(), Err(Stopped::Entries(2)));
+        let mut short = effort(9, Duration::ZERO);
+        assert_eq!(short.spend(), Err(Stopped::Time(Duration::ZERO)));
+        let mut abandoned = effort(9, long);
+        abandoned.cancelled.cancel();
+        assert_eq!(abandoned.spend(), Err(Stopped::Cancelled));
+    }
+}

@@ -106,7 +106,7 @@ async fn fifos_and_sockets_are_left_alone() {
 }
 
 /// The root user may read everything, so the server runs as somebody else where the tests run as root.
-async fn unprivileged(folder: tempfile::TempDir) -> Option<Served> {
+async fn unprivileged(folder: tempfile::TempDir, flags: &[&str]) -> Option<Served> {
     let probe = folder.path().join("probe");
     fs::write(&probe, "").unwrap();
     fs::set_permissions(&probe, fs::Permissions::from_mode(0o000)).unwrap();
@@ -124,7 +124,7 @@ async fn unprivileged(folder: tempfile::TempDir) -> Option<Served> {
     } else {
         program()
     };
-    command.arg("--root").arg(&root);
+    command.arg("--root").arg(&root).args(flags);
     let mut version = Command::new(command.get_program());
     let able = version
         .args(command.get_args().take_while(|part| *part != "--root"))
@@ -145,7 +145,7 @@ async fn unprivileged(folder: tempfile::TempDir) -> Option<Served> {
 async fn what_must_not_be_read_is_said() {
     let folder = folder();
     fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
-    let Some(served) = unprivileged(folder).await else {
+    let Some(served) = unprivileged(folder, &[]).await else {
         return;
     };
     served.put("closed.txt", "x");
@@ -201,4 +201,36 @@ async fn what_must_not_be_read_is_said() {
         fs::Permissions::from_mode(0o755),
     )
     .unwrap();
+}
+
+#[tokio::test]
+async fn what_must_not_be_written_stays() {
+    let folder = folder();
+    fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
+    let world = folder.path().join("world");
+    fs::set_permissions(&world, fs::Permissions::from_mode(0o777)).unwrap();
+    let Some(served) = unprivileged(folder, &["--writable"]).await else {
+        return;
+    };
+    served.put("kept.txt", "kept");
+    fs::set_permissions(world.join("kept.txt"), fs::Permissions::from_mode(0o444)).unwrap();
+    fs::create_dir(world.join("closed")).unwrap();
+    fs::set_permissions(world.join("closed"), fs::Permissions::from_mode(0o555)).unwrap();
+    let denied = |what: &str, path: &str| format!("Failed to {what}: permission denied: {path}");
+    let write = |path: &str| json!({"file_path": path, "content": "x"});
+    assert_eq!(
+        served.failure("write_file", write("/kept.txt")).await,
+        denied("write file", "/kept.txt")
+    );
+    let edit = json!({"file_path": "/kept.txt", "old_text": "kept", "new_text": "x"});
+    assert_eq!(
+        served.failure("edit_file", edit).await,
+        denied("edit file", "/kept.txt")
+    );
+    assert_eq!(
+        served.failure("write_file", write("/closed/new.txt")).await,
+        denied("write file", "/closed/new.txt")
+    );
+    assert_eq!(fs::read_to_string(world.join("kept.txt")).unwrap(), "kept");
+    assert_eq!(fs::read_dir(&world).unwrap().count(), 2);
 }
