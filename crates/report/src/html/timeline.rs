@@ -72,7 +72,8 @@ struct Call {
     brief: String,
     arguments: String,
     outcome: &'static str,
-    good: bool,
+    /// `good`, `bad`, or nothing where the outcome is not known.
+    tag: &'static str,
     duration: String,
     result: Vec<Part>,
 }
@@ -211,14 +212,14 @@ impl Timeline {
             return;
         };
         call.result = parts(message, space);
-        (call.outcome, call.good) = match outcome {
-            None => ("answered", true),
-            Some((ToolOutcome::Ok, _)) => ("ok", true),
-            Some((ToolOutcome::ToolError, _)) => ("error", false),
-            Some((ToolOutcome::Refused, _)) => ("refused", false),
-            Some((ToolOutcome::TimedOut, _)) => ("timed out", false),
-            Some((ToolOutcome::Skipped, _)) => ("skipped", false),
-            Some(_) => ("failed", false),
+        (call.outcome, call.tag) = match outcome {
+            None => ("answered", ""),
+            Some((ToolOutcome::Ok, _)) => ("ok", "good"),
+            Some((ToolOutcome::ToolError, _)) => ("error", "bad"),
+            Some((ToolOutcome::Refused, _)) => ("refused", "bad"),
+            Some((ToolOutcome::TimedOut, _)) => ("timed out", "bad"),
+            Some((ToolOutcome::Skipped, _)) => ("skipped", "bad"),
+            Some(_) => ("failed", "bad"),
         };
         call.duration = outcome
             .map(|(_, duration)| seconds(duration))
@@ -237,7 +238,7 @@ fn new_call(call: &ToolCall, space: &mut Space) -> Call {
         brief: one_line(&brief(call), 90),
         arguments: space.text(pretty.as_deref().unwrap_or(raw)),
         outcome: "no answer",
-        good: false,
+        tag: "bad",
         duration: String::new(),
         result: Vec::new(),
     }
