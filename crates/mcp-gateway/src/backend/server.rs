@@ -399,8 +399,9 @@ impl Server {
             if let Some(cursor) = &cursor {
                 params.set("cursor", jsonrpc::raw(cursor));
             }
+            // The limit of the whole list is the caller's.
             let options = RequestOptions {
-                timeout: self.options.list_timeout,
+                timeout: self.options.call_timeout,
                 ..RequestOptions::default()
             };
             let page = match connection.peer.request(method, params, options).await {

@@ -230,7 +230,8 @@ async fn answer(
     };
     let generation = &entered.generation;
     tokio::select! {
-        outcome = methods::answer(gateway, generation, caller, method, params) => outcome,
+        // First: the servers are stopped right after it.
+        biased;
         () = generation.aborted().cancelled() => {
             let text = "the configuration of the servers was replaced while the call was in flight";
             if method == "tools/call" {
@@ -239,6 +240,7 @@ async fn answer(
                 Err(RpcError::new(INTERNAL_ERROR, text))
             }
         }
+        outcome = methods::answer(gateway, generation, caller, method, params) => outcome,
     }
 }
 

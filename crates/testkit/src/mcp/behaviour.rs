@@ -110,7 +110,11 @@ impl Stub {
 
     fn on_request(self: &Arc<Self>, id: Value, method: &str, message: &Value, out: &Out) {
         if !id.is_string() && !id.is_i64() && !id.is_u64() {
-            out(&error(&Value::Null, -32600, "the id is no string and no integer"));
+            out(&error(
+                &Value::Null,
+                -32600,
+                "the id is no string and no integer",
+            ));
             return;
         }
         let params = message.get("params").cloned().unwrap_or_else(|| json!({}));
@@ -144,7 +148,9 @@ impl Stub {
         match method {
             "notifications/initialized" => self.initialized.store(true, Ordering::Release),
             "notifications/cancelled" => {
-                self.lock().cancelled.insert(params["requestId"].to_string());
+                self.lock()
+                    .cancelled
+                    .insert(params["requestId"].to_string());
             }
             _ => {}
         }
@@ -191,15 +197,15 @@ impl Running {
         Some(match method {
             "initialize" => return self.stub.initialize(&self.params),
             "ping" => Ok(json!({})),
-            "tools/list" => self.page("tools", tools::listed(&self.stub)),
+            "tools/list" => self.page("tools", &tools::listed(&self.stub)),
             "tools/call" => tools::call(self),
             "resources/list" => self.page(
                 "resources",
-                vec![json!({"uri": "data://info", "name": "info", "mimeType": "text/plain", "x-own": 1})],
+                &[json!({"uri": "data://info", "name": "info", "mimeType": "text/plain", "x-own": 1})],
             ),
             "resources/templates/list" => self.page(
                 "resourceTemplates",
-                vec![json!({"uriTemplate": "data://item/{id}", "name": "item"})],
+                &[json!({"uriTemplate": "data://item/{id}", "name": "item"})],
             ),
             "resources/read" => self.read(),
             "resources/subscribe" => {
@@ -209,7 +215,7 @@ impl Running {
             }
             "prompts/list" => self.page(
                 "prompts",
-                vec![json!({"name": "greet", "arguments": [{"name": "who", "required": true}]})],
+                &[json!({"name": "greet", "arguments": [{"name": "who", "required": true}]})],
             ),
             "prompts/get" if self.params["name"] == "greet" => Ok(json!({
                 "messages": [{"role": "user", "content": {
@@ -227,7 +233,7 @@ impl Running {
         })
     }
 
-    fn page(&self, key: &str, all: Vec<Value>) -> Result<Value, Value> {
+    fn page(&self, key: &str, all: &[Value]) -> Result<Value, Value> {
         let size = self.stub.settings.page_size.unwrap_or(usize::MAX);
         let start: usize = match self.params.get("cursor") {
             None => 0,

@@ -10,19 +10,43 @@ use super::behaviour::{Running, Stub};
 /// Names and what they do.
 const TOOLS: [(&str, &str); 17] = [
     ("echo", "Answers with `text`."),
-    ("count", "Answers with how many times it was called in this session."),
-    ("sleep", "Answers after `ms`; notices its cancellation under `label`."),
+    (
+        "count",
+        "Answers with how many times it was called in this session.",
+    ),
+    (
+        "sleep",
+        "Answers after `ms`; notices its cancellation under `label`.",
+    ),
     ("noticed", "Answers with the labels of cancelled calls."),
     ("crash", "Writes `text` to stderr and exits with `code`."),
     ("big", "Answers with `bytes` letters."),
-    ("content", "Answers with every kind of content and unknown fields."),
-    ("fail", "Answers with an error result of two items and structure."),
-    ("protocol_error", "Answers with a JSON-RPC error of its own code."),
-    ("progress", "Tells of `steps` steps of progress, `ms` apart."),
+    (
+        "content",
+        "Answers with every kind of content and unknown fields.",
+    ),
+    (
+        "fail",
+        "Answers with an error result of two items and structure.",
+    ),
+    (
+        "protocol_error",
+        "Answers with a JSON-RPC error of its own code.",
+    ),
+    (
+        "progress",
+        "Tells of `steps` steps of progress, `ms` apart.",
+    ),
     ("log", "Writes a log message at `level`."),
-    ("ask", "Puts `method` with `params` to the client and answers with what came back."),
+    (
+        "ask",
+        "Puts `method` with `params` to the client and answers with what came back.",
+    ),
     ("meta", "Answers with the `_meta` of the request."),
-    ("environment", "Answers with variables, directory and process id."),
+    (
+        "environment",
+        "Answers with variables, directory and process id.",
+    ),
     ("add_tool", "Adds the tool `name` and says so."),
     ("touch", "Tells subscribers that `uri` has changed."),
     ("log_level", "Answers with the level that was set."),
@@ -69,15 +93,25 @@ pub(crate) fn call(running: &Running) -> Result<Value, Value> {
             "structuredContent": {"why": "asked to"}, "isError": true, "_meta": {"k": 1},
         }),
         "protocol_error" => {
-            return Err(json!({"code": -32050, "message": "own error", "data": {"detail": [1, 2]}}));
+            return Err(
+                json!({"code": -32050, "message": "own error", "data": {"detail": [1, 2]}}),
+            );
         }
-        "progress" => progress(running, number("steps"), Duration::from_millis(number("ms"))),
+        "progress" => progress(
+            running,
+            number("steps"),
+            Duration::from_millis(number("ms")),
+        ),
         "log" => {
             let data = json!({"level": arguments["level"], "data": "a line", "logger": "stub"});
             running.notify("notifications/message", &data);
             text("logged")
         }
-        "ask" => text(running.ask(&word("method"), &arguments["params"]).to_string()),
+        "ask" => text(
+            running
+                .ask(&word("method"), &arguments["params"])
+                .to_string(),
+        ),
         "meta" => text(running.params["_meta"].to_string()),
         "environment" => text(environment()),
         "add_tool" => {
@@ -93,13 +127,16 @@ pub(crate) fn call(running: &Running) -> Result<Value, Value> {
             text("touched")
         }
         "log_level" => text(stub.lock().log_level.clone().unwrap_or_default()),
-        other if stub.settings.extra_tools.iter().any(|known| known == other)
-            || stub.lock().added.iter().any(|known| known == other) =>
+        other
+            if stub.settings.extra_tools.iter().any(|known| known == other)
+                || stub.lock().added.iter().any(|known| known == other) =>
         {
             text(other)
         }
         other => {
-            return Err(json!({"code": -32602, "message": format!("the stub has no tool {other}")}));
+            return Err(
+                json!({"code": -32602, "message": format!("the stub has no tool {other}")}),
+            );
         }
     })
 }
@@ -149,7 +186,8 @@ fn progress(running: &Running, steps: u64, pause: Duration) -> Value {
     for step in 1..=steps {
         std::thread::sleep(pause);
         if !token.is_null() {
-            let params = json!({"progressToken": token, "progress": step, "total": steps, "x-own": true});
+            let params =
+                json!({"progressToken": token, "progress": step, "total": steps, "x-own": true});
             running.notify("notifications/progress", &params);
         }
     }

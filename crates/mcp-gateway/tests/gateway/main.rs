@@ -1,0 +1,25 @@
+//! The gateway with real servers, real clients and real connections.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stderr,
+    missing_docs,
+    reason = "test code"
+)]
+
+mod calls;
+mod client;
+mod endpoint;
+mod forwarding;
+mod http_servers;
+mod lifecycle;
+mod names;
+mod peers;
+mod processes;
+mod relay;
+mod swap;
+mod world;
+
+testkit::mcp_stub_process!();
