@@ -1,21 +1,22 @@
 //! A whole run: before, during, after.
 
 use std::panic::AssertUnwindSafe;
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use formats::Object;
 use formats::chat::Message;
-use formats::event::{EventKind, ToolOutcome};
+use formats::event::EventKind;
 use formats::owner::{Failure, Owner};
 use formats::trajectory::{AgentStatus, Trajectory};
 use futures::FutureExt;
+use llm_client::tokens;
 use tokio_util::sync::CancellationToken;
 
 use crate::events::Recorder;
 use crate::input::RunInput;
 use crate::registry::{AgentConfigError, Agents, ResolvedAgent};
 use crate::run::{Answer, ContextSize, Conversation, Run, RunContext, UsageTally, status_of};
-use crate::tokens;
 use crate::tools::Toolbox;
 
 /// Runs an agent to its end.
@@ -63,13 +64,7 @@ pub async fn run(agents: &Agents, input: RunInput) -> Result<Trajectory, AgentCo
 
     let mut size = ContextSize::default();
     size.add(tokens::of_tools(&tools));
-    for message in &messages {
-        size.add(tokens::of_message(
-            message,
-            input.model.provider(),
-            input.model.name(),
-        ));
-    }
+    size.add(tokens::of_messages(&messages));
     let mut run = Run {
         model: input.model,
         context: RunContext {
@@ -86,7 +81,9 @@ pub async fn run(agents: &Agents, input: RunInput) -> Result<Trajectory, AgentCo
         toolbox,
         size,
         deferred: Vec::new(),
+        finished: Mutex::default(),
         unusable: 0,
+        unanswered: 0,
     };
     let started = Instant::now();
     let outcome = match limits.hold(drive(&agent, &mut run)).await {
@@ -128,7 +125,7 @@ async fn finish(mut run: Run, outcome: Result<Answer, Failure>, elapsed: Duratio
             (AgentStatus::Completed, None)
         }
         Err(failure) => {
-            close_calls(&mut run, failure);
+            run.close_calls(&format!("No result: the run ended ({}).", failure.message));
             tracing::info!(owner = %failure.owner, kind = failure.kind, "{failure}");
             (status_of(failure), Some(failure.clone()))
         }
@@ -141,13 +138,7 @@ async fn finish(mut run: Run, outcome: Result<Answer, Failure>, elapsed: Duratio
     let answer = outcome.ok();
     Trajectory {
         messages: run.conversation.into_record(),
-        output: answer.as_ref().and_then(|answer| {
-            let status = answer.status.clone()?;
-            Some(Object::from_iter([(
-                "final_answer_status".to_owned(),
-                status.into(),
-            )]))
-        }),
+        output: output_with(answer.as_ref().and_then(|answer| answer.status.as_deref())),
         status,
         time_elapsed: elapsed.as_secs_f64(),
         usage: Some(run.usage.to_object()),
@@ -157,13 +148,13 @@ async fn finish(mut run: Run, outcome: Result<Answer, Failure>, elapsed: Duratio
     }
 }
 
-/// A run that was cut off may leave calls without an answer; the record has one for each.
-fn close_calls(run: &mut Run, failure: &Failure) {
-    let words = format!("No result: the run ended ({}).", failure.message);
-    for call in run.conversation.open_calls().to_vec() {
-        run.answer_call(&call, words.as_str(), ToolOutcome::Skipped);
-    }
-    run.flush_deferred();
+/// The `output` of a trajectory whose agent says something about its answer.
+pub(crate) fn output_with(answer_status: Option<&str>) -> Option<Object> {
+    let status = answer_status?.to_owned();
+    Some(Object::from_iter([(
+        "final_answer_status".to_owned(),
+        status.into(),
+    )]))
 }
 
 /// The end of a run whose tools could not be had: the clock of the agent never started.

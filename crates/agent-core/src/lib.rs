@@ -7,21 +7,25 @@
 //!
 //! The library reads no environment variables and sets up no logging.
 
+mod compaction;
 mod driver;
 mod events;
 mod input;
 mod loop_agent;
+mod rebuild;
 mod registry;
 mod run;
 mod settings;
-mod tokens;
+mod toolbelt;
 mod tools;
 
 pub use driver::run;
 pub use events::{EventLog, NoObserver, Observer, Observers};
 pub use input::{DEFAULT_LIMIT, RunInput};
 pub use loop_agent::{AccountingMode, LoopAgent, LoopAgentConfig};
+pub use rebuild::{read_events, rebuild};
 pub use registry::{Agent, AgentConfigError, Agents, ResolvedAgent};
 pub use run::{Answer, CallLimits, Run, RunContext, Turn, TurnKind, Unusable, model_failure};
 pub use settings::Seconds;
+pub use toolbelt::{ReactToolbeltAgent, ReactToolbeltConfig};
 pub use tools::{FunctionTool, McpEndpoint, McpLimits, Tool, ToolContent, ToolOutput, ToolSources};

@@ -15,6 +15,7 @@ use serde::de::DeserializeOwned;
 use crate::loop_agent::LoopAgent;
 use crate::run::{Answer, Run};
 use crate::settings;
+use crate::toolbelt::ReactToolbeltAgent;
 
 /// A way to use a model and tools: the step loop of an agent.
 ///
@@ -104,7 +105,7 @@ impl Agents {
     #[must_use]
     pub fn builtin() -> Self {
         let mut agents = Self::empty();
-        agents.register(LoopAgent);
+        agents.register(LoopAgent).register(ReactToolbeltAgent);
         agents
     }
 

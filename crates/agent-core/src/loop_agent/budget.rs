@@ -43,7 +43,7 @@ impl Account {
             turn_warnings: config.turn_warnings_enabled,
             token_budget: config.effective_token_budget(),
             cost: (mode == AccountingMode::CostAccounting).then(|| Cost {
-                rates: Rates::new(config),
+                rates: Rates::new(config, run.model().price()),
                 budget: config.effective_cost_budget(),
                 spent: 0.0,
                 unpriced_calls: 0,
@@ -61,7 +61,7 @@ impl Account {
             run.set_usage("tokens_spent", run.tokens_spent());
         }
         if let Some(cost) = &self.cost {
-            run.set_usage("cost_rate_overrides", cost.rates.overrides());
+            run.set_usage("cost_rate_overrides", cost.rates.overrides().clone());
             run.set_usage("cost_usd_spent", cost.spent);
             run.set_usage("cost_budget_usd", cost.budget);
             run.set_usage("cost_unpriced_calls", cost.unpriced_calls);

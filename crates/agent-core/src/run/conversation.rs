@@ -79,6 +79,30 @@ impl Conversation {
         &self.open_calls
     }
 
+    /// What stays as it is when the conversation is summarised (system messages and the task, which
+    /// is the first user message), and what is new since the last time.
+    pub(crate) fn split_for_summary(&self) -> (Vec<&Message>, &[Message]) {
+        let task = self.context.iter().position(|m| m.role == Role::User);
+        let kept = self
+            .context
+            .iter()
+            .enumerate()
+            .filter(|(index, m)| m.role == Role::System || Some(*index) == task)
+            .map(|(_, message)| message)
+            .collect();
+        let head = self
+            .context
+            .iter()
+            .take_while(|m| m.role == Role::System)
+            .count();
+        let after_task = match task {
+            Some(index) if index == head => head + 1,
+            _ => head,
+        };
+        let fresh = after_task.max(self.standing_in);
+        (kept, self.context.get(fresh..).unwrap_or_default())
+    }
+
     /// Puts `context` in the place of what the model sees; what it saw becomes part of the record.
     /// The new context stands for the record, it is not a part of it.
     pub(crate) fn replace_context(&mut self, context: Vec<Message>) {

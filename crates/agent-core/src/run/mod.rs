@@ -4,19 +4,19 @@ mod context_size;
 mod conversation;
 mod failure;
 mod model_call;
+mod tool_call;
 mod tool_calls;
 mod usage;
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use formats::Object;
-use formats::chat::{Message, ToolDefinition};
+use formats::chat::{Message, ToolDefinition, Usage};
 use formats::event::EventKind;
-use llm_client::Model;
+use llm_client::{Model, tokens};
 use serde_json::Value;
 
 use crate::events::Recorder;
-use crate::tokens;
 use crate::tools::Toolbox;
 
 pub use failure::model_failure;
@@ -26,6 +26,8 @@ pub use tool_calls::CallLimits;
 pub(crate) use context_size::ContextSize;
 pub(crate) use conversation::Conversation;
 pub(crate) use failure::status_of;
+pub(crate) use model_call::says_nothing;
+pub(crate) use tool_calls::Finished;
 pub(crate) use usage::UsageTally;
 
 /// The answer with which an agent completes its run.
@@ -76,8 +78,12 @@ pub struct Run {
     pub(crate) size: ContextSize,
     /// Pictures that follow the answers to the calls of this step.
     pub(crate) deferred: Vec<Message>,
+    /// Calls that ended and are not written down yet.
+    pub(crate) finished: Mutex<Vec<Finished>>,
     /// Unusable replies in a row.
     pub(crate) unusable: u32,
+    /// Model calls in a row that gave no reply.
+    pub(crate) unanswered: u32,
 }
 
 impl Run {
@@ -148,13 +154,21 @@ impl Run {
         self.size.tokens()
     }
 
+    /// Puts a shorter conversation in the place of the present one, which stays in the record.
+    pub(crate) fn replace_context(&mut self, messages: Vec<Message>, usage: Option<Usage>) {
+        self.recorder.emit(EventKind::Compacted {
+            before: self.messages().len(),
+            messages: messages.clone(),
+            usage,
+        });
+        let tools = tokens::of_tools(&self.toolbox.definitions());
+        self.size.replaced(tokens::of_messages(&messages) + tools);
+        self.conversation.replace_context(messages);
+    }
+
     /// Adds a message to the conversation; the event is the caller's business.
     pub(crate) fn join(&mut self, message: Message) {
-        self.size.add(tokens::of_message(
-            &message,
-            self.model.provider(),
-            self.model.name(),
-        ));
+        self.size.add(tokens::of_message(&message));
         self.conversation.push(message);
     }
 }

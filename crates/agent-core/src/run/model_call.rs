@@ -5,9 +5,11 @@ use std::time::Duration;
 use formats::chat::{Content, Message, Role, ToolCall, ToolDefinition};
 use formats::event::EventKind;
 use formats::owner::{Failure, Owner};
-use llm_client::{CallLabels, ChatError, ChatRequest, ChatResponse, FinishReason, RetryNotice};
+use llm_client::{
+    CallLabels, ChatError, ChatErrorKind, ChatRequest, ChatResponse, FinishReason, RetryNotice,
+};
 
-use super::Run;
+use super::{Run, model_failure};
 
 /// A reply of the model, which has joined the conversation unless it was empty.
 #[derive(Debug, Clone)]
@@ -103,16 +105,33 @@ impl Run {
                 ..CallLabels::default()
             },
         };
-        let recorder = &self.recorder;
-        let on_retry = |notice: RetryNotice<'_>| {
-            recorder.emit(EventKind::Retry {
-                attempt: notice.attempt,
-                wait_seconds: notice.wait.as_secs_f64(),
-                failure: Failure::from(notice.error),
-            });
-        };
-        let response = Box::pin(self.model.chat(request, &on_retry)).await?;
+        let response =
+            Box::pin(self.model.chat(request, &|notice| self.tell_retry(&notice))).await?;
         Ok(self.take_in(response))
+    }
+
+    /// Asks the model something beside the conversation, without tools.
+    pub(crate) async fn ask_aside(
+        &self,
+        messages: &[Message],
+        limit: Duration,
+    ) -> Result<ChatResponse, ChatError> {
+        let request = ChatRequest {
+            messages,
+            tools: &[],
+            extra_args: &self.context.extra_args,
+            timeout: limit,
+            labels: CallLabels::default(),
+        };
+        Box::pin(self.model.chat(request, &|notice| self.tell_retry(&notice))).await
+    }
+
+    fn tell_retry(&self, notice: &RetryNotice<'_>) {
+        self.recorder.emit(EventKind::Retry {
+            attempt: notice.attempt,
+            wait_seconds: notice.wait.as_secs_f64(),
+            failure: Failure::from(notice.error),
+        });
     }
 
     fn take_in(&mut self, response: ChatResponse) -> Turn {
@@ -149,10 +168,36 @@ impl Run {
             let reply = if joins { usage.completion_tokens } else { 0 };
             self.size.reported(usage.prompt_tokens + reply);
         }
+        self.unanswered = 0;
         if !matches!(kind, TurnKind::Unusable(_)) {
             self.unusable = 0;
         }
         turn
+    }
+
+    /// Decides about a model call that failed in spite of repetitions: one that timed out or brought
+    /// no readable reply uses up its step, three of them in a row or anything else end the run. In
+    /// the second case the model is asked to go on in the agent's words `request`.
+    ///
+    /// # Errors
+    /// The failure that ends the run.
+    pub fn survive(&mut self, error: &ChatError, request: &str) -> Result<(), Failure> {
+        self.unanswered += 1;
+        if self.unanswered >= MAX_UNUSABLE {
+            return Err(model_failure(error));
+        }
+        match error.kind {
+            ChatErrorKind::Timeout => {
+                self.warn(format!("the step is used up: {error}"));
+                Ok(())
+            }
+            ChatErrorKind::MalformedReply => {
+                self.warn(format!("the step is used up: {error}"));
+                self.say(Message::user(request));
+                Ok(())
+            }
+            _ => Err(model_failure(error)),
+        }
     }
 
     /// Asks the model to go on after an unusable reply, in the agent's words `request`.

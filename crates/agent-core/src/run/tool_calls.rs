@@ -1,50 +1,37 @@
-//! Calling tools and answering calls (`spec/agents.md` §10, pitfall A6).
+//! The calls of a turn: each gets exactly one answer, in order (`spec/agents.md` §10, pitfall A6).
 
-use std::time::{Duration, Instant};
+use std::sync::PoisonError;
+use std::time::Duration;
 
-use formats::chat::{Content, Message, ToolCall};
+use formats::chat::{Block, Content, KnownBlock, Message, ToolCall};
 use formats::event::{EventKind, ToolOutcome};
 use formats::owner::Failure;
+use futures::StreamExt;
 
-use super::Run;
-use crate::tools::{Arguments, CallError, RenderedResult, ToolOutput, render};
+use super::tool_call::{Answered, Tried};
+use super::{Answer, Run};
 
-/// Limits of the calls of a step.
+/// Limits of the calls of a turn.
 #[derive(Debug, Clone, Copy)]
 pub struct CallLimits {
     /// How long one call may take.
     pub time: Duration,
-    /// What is done to each text of a result before it joins the conversation.
+    /// What is done to each text of a result before it joins the conversation: gives the text that
+    /// stands for it, or nothing where it can stay.
     pub shorten: Option<fn(&str) -> Option<String>>,
 }
 
-/// How much longer than its limit a call is waited for, in case its result is just arriving.
-const GRACE: Duration = Duration::from_secs(5);
+/// Most calls on the way at the same time.
+const SIDE_BY_SIDE: usize = 8;
 
-/// How a call ended, before it is written down.
-struct Answered {
-    result: RenderedResult,
-    outcome: ToolOutcome,
-    /// Ends the run.
-    fatal: Option<Failure>,
-}
-
-impl Answered {
-    fn in_words(call: &ToolCall, outcome: ToolOutcome, words: impl Into<String>) -> Self {
-        Self {
-            result: RenderedResult {
-                message: Message::tool(&call.id, &call.function.name, words.into()),
-                deferred: Vec::new(),
-            },
-            outcome,
-            fatal: None,
-        }
-    }
-}
+/// A call that ended while others before it are still running, with its place in the turn.
+pub(crate) type Finished = (usize, Tried);
 
 impl Run {
-    /// Calls the tools one after the other and answers every call; pictures follow after the last
-    /// answer.
+    /// Calls the tools and answers every call in order; pictures follow after the last answer.
+    ///
+    /// Calls are made one after the other, but for neighbours whose tools say of themselves that
+    /// they only read: those run side by side.
     ///
     /// # Errors
     /// When a tool server is lost for good. The remaining calls are answered as skipped.
@@ -53,51 +40,122 @@ impl Run {
         calls: &[ToolCall],
         limits: CallLimits,
     ) -> Result<(), Failure> {
-        let mut ended = Ok(());
-        for call in calls {
-            if ended.is_err() {
-                self.skip_call(call, "Not called: the connection to the tools is lost.");
-                continue;
-            }
-            self.recorder
-                .emit(EventKind::ToolCall { call: call.clone() });
-            let started = Instant::now();
-            let answered = Box::pin(self.call_tool(call, limits.time)).await;
-            if let Some(failure) = self.write_down(answered, started.elapsed(), limits.shorten) {
-                ended = Err(failure);
-            }
-        }
+        let ended = self.call_in_order(calls, limits).await;
         self.flush_deferred();
         ended
     }
 
-    /// Answers a call with words of the agent's own, without calling anything.
+    /// Like [`Run::call_tools`], leaving the pictures for [`Run::flush_deferred`].
+    pub(crate) async fn call_in_order(
+        &mut self,
+        calls: &[ToolCall],
+        limits: CallLimits,
+    ) -> Result<(), Failure> {
+        let mut ended = Ok(());
+        let mut open = calls;
+        while !open.is_empty() {
+            let (group, behind) = open.split_at(self.side_by_side(open));
+            open = behind;
+            if ended.is_err() {
+                for call in group {
+                    self.skip_call(call, "Not called: the connection to the tools is lost.");
+                }
+                continue;
+            }
+            for call in group {
+                self.recorder
+                    .emit(EventKind::ToolCall { call: call.clone() });
+            }
+            self.try_group(group, limits.time).await;
+            for (_, tried) in self.take_finished() {
+                let answered = Box::pin(self.settle(tried, limits.time)).await;
+                if let Some(failure) = self.write_down(answered, limits.shorten) {
+                    ended = Err(failure);
+                }
+            }
+        }
+        ended
+    }
+
+    /// How many calls at the head of `calls` run together: at least one.
+    fn side_by_side(&self, calls: &[ToolCall]) -> usize {
+        calls
+            .iter()
+            .take_while(|call| self.toolbox.is_read_only(&call.function.name))
+            .count()
+            .max(1)
+    }
+
+    /// Makes the calls of a group. What is finished is kept at once, so that it is not lost when
+    /// the run is cut off while others are still running.
+    async fn try_group(&self, group: &[ToolCall], limit: Duration) {
+        futures::stream::iter(group.iter().enumerate())
+            .for_each_concurrent(SIDE_BY_SIDE, |(place, call)| async move {
+                let tried = Box::pin(self.try_call(call, limit)).await;
+                self.finished
+                    .lock()
+                    .unwrap_or_else(PoisonError::into_inner)
+                    .push((place, tried));
+            })
+            .await;
+    }
+
+    fn take_finished(&mut self) -> Vec<Finished> {
+        let finished = self
+            .finished
+            .get_mut()
+            .unwrap_or_else(PoisonError::into_inner);
+        let mut finished = std::mem::take(finished);
+        finished.sort_by_key(|(place, _)| *place);
+        finished
+    }
+
+    /// Answers what a cut-off run left open: calls that had finished with their results, the others
+    /// as skipped.
+    pub(crate) fn close_calls(&mut self, why: &str) {
+        for (_, tried) in self.take_finished() {
+            let answered = self.answer_to(tried);
+            self.write_down(answered, None);
+        }
+        for call in self.conversation.open_calls().to_vec() {
+            self.skip_call(&call, why);
+        }
+        self.flush_deferred();
+    }
+
+    /// Answers a call that the agent handles itself, such as one of a tool of its own.
     pub fn answer_call(
         &mut self,
         call: &ToolCall,
         words: impl Into<Content>,
         outcome: ToolOutcome,
     ) {
+        self.recorder
+            .emit(EventKind::ToolCall { call: call.clone() });
+        self.answer_counted(call, words, outcome);
+    }
+
+    /// Answers a call that is not made.
+    pub fn skip_call(&mut self, call: &ToolCall, why: &str) {
+        self.answer_counted(call, why, ToolOutcome::Skipped);
+    }
+
+    /// Answers the call that handed in the final answer: with the answer itself, which is not
+    /// counted as the output of a tool.
+    pub(crate) fn accept_answer(&mut self, call: &ToolCall, answer: &Answer) {
+        self.recorder
+            .emit(EventKind::ToolCall { call: call.clone() });
+        let message = Message::tool(&call.id, &call.function.name, answer.text.as_str());
+        self.answer(message, ToolOutcome::Ok, Duration::ZERO);
+    }
+
+    fn answer_counted(&mut self, call: &ToolCall, words: impl Into<Content>, outcome: ToolOutcome) {
         let message = Message::tool(&call.id, &call.function.name, words);
         self.usage.add_tool_text(&message);
         self.answer(message, outcome, Duration::ZERO);
     }
 
-    /// Answers a call that is not made.
-    pub fn skip_call(&mut self, call: &ToolCall, why: &str) {
-        self.answer_call(call, why, ToolOutcome::Skipped);
-    }
-
-    /// Adds the pictures of this step's results.
-    pub(crate) fn flush_deferred(&mut self) {
-        for message in std::mem::take(&mut self.deferred) {
-            self.usage
-                .add_pictures(&message, self.model.provider(), self.model.name());
-            self.say(message);
-        }
-    }
-
-    pub(crate) fn answer(&mut self, message: Message, outcome: ToolOutcome, duration: Duration) {
+    fn answer(&mut self, message: Message, outcome: ToolOutcome, duration: Duration) {
         self.recorder.emit(EventKind::ToolResult {
             message: message.clone(),
             outcome,
@@ -109,7 +167,6 @@ impl Run {
     fn write_down(
         &mut self,
         answered: Answered,
-        duration: Duration,
         shorten: Option<fn(&str) -> Option<String>>,
     ) -> Option<Failure> {
         let mut message = answered.result.message;
@@ -119,7 +176,7 @@ impl Run {
         self.usage.add_tool_text(&message);
         self.usage
             .add_pictures(&message, self.model.provider(), self.model.name());
-        self.answer(message, answered.outcome, duration);
+        self.answer(message, answered.outcome, answered.duration);
         self.deferred.extend(answered.result.deferred);
         answered.fatal
     }
@@ -138,92 +195,26 @@ impl Run {
         }
     }
 
-    async fn call_tool(&mut self, call: &ToolCall, limit: Duration) -> Answered {
-        let name = &call.function.name;
-        let arguments = match Arguments::parse(&call.function.arguments) {
-            Ok(arguments) => arguments,
-            Err(error) => {
-                return Answered::in_words(
-                    call,
-                    ToolOutcome::Refused,
-                    format!(
-                        "Not called: {error}. Call `{name}` again with a complete JSON object as arguments."
-                    ),
-                );
-            }
-        };
-        if let Some(repair) = arguments.repair {
-            self.warn(format!("call of `{name}`: {repair}"));
+    /// Adds the pictures of this turn's results.
+    pub(crate) fn flush_deferred(&mut self) {
+        for message in std::mem::take(&mut self.deferred) {
+            self.usage
+                .add_pictures(&message, self.model.provider(), self.model.name());
+            self.say(message);
         }
-        let grace = GRACE.min(limit);
-        let object = arguments.object;
-        let first = self.toolbox.call(name, object.clone(), limit, grace).await;
-        let result = match first {
-            // The server never saw the call: a new session may do, tried once.
-            Err(CallError::NotSent(lost)) => {
-                self.warn(format!("{}; opening a new session", lost.message));
-                match self.toolbox.reconnect(name).await {
-                    Ok(()) => self.toolbox.call(name, object, limit, grace).await,
-                    Err(failure) => Err(CallError::Fatal(failure)),
-                }
-            }
-            other => other,
-        };
-        self.answered(call, result)
     }
 
-    fn answered(&self, call: &ToolCall, result: Result<ToolOutput, CallError>) -> Answered {
-        let name = &call.function.name;
-        match result {
-            Ok(output) => {
-                let outcome = if output.is_error {
-                    ToolOutcome::ToolError
-                } else {
-                    ToolOutcome::Ok
-                };
-                Answered {
-                    result: render(&call.id, name, output, self.model.name()),
-                    outcome,
-                    fatal: None,
-                }
-            }
-            Err(CallError::TimedOut(limit)) => Answered::in_words(
-                call,
-                ToolOutcome::TimedOut,
-                format!(
-                    "The call of `{name}` timed out after {} s; it may or may not have taken effect.",
-                    limit.as_secs_f64()
-                ),
-            ),
-            Err(CallError::Rejected(text)) => Answered::in_words(
-                call,
-                ToolOutcome::ToolError,
-                format!("The call of `{name}` failed: {text}"),
-            ),
-            Err(CallError::Broken(text)) => {
-                self.warn(format!("the call of `{name}` broke: {text}"));
-                Answered::in_words(
-                    call,
-                    ToolOutcome::Failed,
-                    format!(
-                        "The connection broke during the call of `{name}` ({text}); it may or may not have taken effect."
-                    ),
-                )
-            }
-            Err(CallError::NotSent(failure) | CallError::Fatal(failure)) => {
-                let words = format!("Fatal error, the run ends here: {}", failure.message);
-                Answered {
-                    fatal: Some(failure),
-                    ..Answered::in_words(call, ToolOutcome::Failed, words)
-                }
-            }
+    /// Gives up the pictures of this turn's results.
+    pub(crate) fn drop_deferred(&mut self) {
+        if !self.deferred.is_empty() {
+            self.deferred.clear();
+            self.warn("pictures of the last turn are not in the record: the answer came with them");
         }
     }
 }
 
 /// The texts of a message, to be changed in place.
 fn texts_of(message: &mut Message) -> Vec<&mut String> {
-    use formats::chat::{Block, KnownBlock};
     match &mut message.content {
         None => Vec::new(),
         Some(Content::Text(text)) => vec![text],

@@ -2,10 +2,10 @@
 
 use formats::Object;
 use formats::chat::{Content, Message, Usage};
+use llm_client::tokens;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::tokens;
 use crate::tools::image_tokens;
 
 /// Sums over the calls of a run and a log of each.
@@ -74,7 +74,7 @@ impl UsageTally {
             })
             .sum();
         let reasoning_tokens = match usage.reasoning_tokens() {
-            0 => tokens::of_text(&tokens::thinking(message)).min(
+            0 => tokens::of_text(&thinking(message)).min(
                 usage
                     .completion_tokens
                     .saturating_sub(user_output_tokens)
@@ -172,6 +172,24 @@ impl UsageTally {
         object.insert("call_log".to_owned(), log.collect());
         object.extend(self.own.clone());
         object
+    }
+}
+
+/// The thinking of a message in words: its thinking blocks, else its reasoning content.
+fn thinking(message: &Message) -> String {
+    let blocks = message
+        .extra
+        .get("thinking_blocks")
+        .and_then(Value::as_array);
+    let from_blocks: Vec<&str> = blocks
+        .into_iter()
+        .flatten()
+        .filter_map(|block| block.get("thinking")?.as_str())
+        .collect();
+    if from_blocks.is_empty() {
+        message.reasoning_content().unwrap_or_default().to_owned()
+    } else {
+        from_blocks.join("\n")
     }
 }
 

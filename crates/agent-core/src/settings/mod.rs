@@ -102,14 +102,31 @@ fn fit(value: &Value, rules: &Value, lenient: bool) -> Result<Value, &'static st
             .map(Value::Bool)
             .ok_or("must be true or false");
     }
-    if let Some(options) = rules.get("enum").and_then(Value::as_array) {
+    let options = options(rules);
+    if !options.is_empty() {
         let text = value.as_str().unwrap_or_default().trim().to_lowercase();
-        let known = options.iter().any(|option| option == text.as_str());
-        return known
+        return options
+            .contains(&text.as_str())
             .then_some(Value::String(text))
             .ok_or("is not one of the options");
     }
     Ok(value.clone())
+}
+
+/// The words that a field takes, where it takes only certain ones.
+fn options(rules: &Value) -> Vec<&str> {
+    let listed = rules.get("enum").and_then(Value::as_array);
+    let mut words: Vec<&str> = listed
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
+        .collect();
+    words.extend(rules.get("const").and_then(Value::as_str));
+    for key in ["anyOf", "oneOf"] {
+        let parts = rules.get(key).and_then(Value::as_array);
+        words.extend(parts.into_iter().flatten().flat_map(options));
+    }
+    words
 }
 
 /// Whole numbers up to here are exact as `f64`.

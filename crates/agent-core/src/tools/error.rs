@@ -4,9 +4,14 @@ use std::time::Duration;
 
 use formats::owner::Failure;
 
+use super::arguments::BadArguments;
+
 /// A call that gave no result.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum CallError {
+    /// Its arguments cannot be used: no tool saw it; the model is told.
+    #[error(transparent)]
+    BadArguments(BadArguments),
     /// The server refused it; the model is told.
     #[error("{0}")]
     Rejected(String),

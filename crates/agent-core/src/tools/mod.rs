@@ -25,12 +25,18 @@ pub(crate) use arguments::Arguments;
 pub(crate) use error::CallError;
 pub(crate) use image::tokens as image_tokens;
 pub(crate) use results::{RenderedResult, render};
+pub(crate) use schema::flatten;
 pub(crate) use toolbox::Toolbox;
 
 /// A tool that is a function of this process.
 pub trait Tool: Send + Sync {
     /// Name, description and JSON Schema of the arguments.
     fn definition(&self) -> ToolDefinition;
+
+    /// Whether it only reads, so that calls can run side by side.
+    fn is_read_only(&self) -> bool {
+        false
+    }
 
     /// Does the work. A dropped future means that the call timed out or the run ended.
     ///

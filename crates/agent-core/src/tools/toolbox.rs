@@ -71,11 +71,9 @@ impl Toolbox {
                 definition.function.parameters = schema::normalised(parameters);
             }
             let place = Place::Tool(toolbox.tools.len());
+            let read_only = tool.is_read_only();
             toolbox.tools.push(tool);
-            let route = Route {
-                place,
-                read_only: false,
-            };
+            let route = Route { place, read_only };
             toolbox.add(definition, route, &mut definitions)?;
         }
         toolbox.definitions = definitions.into();

@@ -4,6 +4,8 @@
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::panic,
+    clippy::large_enum_variant,
+    clippy::needless_pass_by_value,
     missing_docs,
     unreachable_pub,
     dead_code,
@@ -12,4 +14,10 @@
 
 mod support;
 
+mod calls;
+mod configuration;
+mod connection;
+mod events;
 mod loop_agent;
+mod replies;
+mod toolbelt;

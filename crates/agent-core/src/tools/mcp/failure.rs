@@ -97,8 +97,8 @@ pub(super) fn of_sending(url: &str, error: &ServiceError) -> CallError {
 }
 
 /// A call that was handed over and got no result.
-pub(super) fn of_call(url: &str, error: ServiceError) -> CallError {
-    match &error {
+pub(super) fn of_call(url: &str, error: &ServiceError) -> CallError {
+    match error {
         ServiceError::McpError(answer) => {
             if UNKNOWN_SESSION_CODES.contains(&answer.code.0)
                 || answer.message.contains(SESSION_TERMINATED)

@@ -205,7 +205,7 @@ impl McpConnection {
         let mut call = PendingCall::new(handle);
         match tokio::time::timeout(limit + grace, call.result()).await {
             Ok(Ok(result)) => convert::output(result),
-            Ok(Err(error)) => Err(failure::of_call(self.url(), error)),
+            Ok(Err(error)) => Err(failure::of_call(self.url(), &error)),
             Err(_) => {
                 call.cancel("the time limit of the call is over").await;
                 Err(CallError::TimedOut(limit))

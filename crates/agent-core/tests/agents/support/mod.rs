@@ -5,10 +5,11 @@ pub mod server;
 
 use std::sync::{Arc, Mutex};
 
-use agent_core::Observer;
+use agent_core::{Agents, Observer, RunInput, ToolSources, run};
 use formats::chat::Message;
 use formats::event::{Event, EventKind};
-use formats::trajectory::Trajectory;
+use formats::trajectory::{AgentStatus, Trajectory};
+use llm_client::Model;
 use serde_json::{Value, json};
 
 /// Keeps every event.
@@ -56,7 +57,7 @@ pub fn line(message: &Message) -> String {
     let pictures = message
         .content
         .iter()
-        .flat_map(|content| content.blocks())
+        .flat_map(formats::chat::Content::blocks)
         .filter(|block| block.as_image_url().is_some())
         .count();
     if pictures > 0 {
@@ -97,4 +98,36 @@ pub async fn eventually(what: &str, mut check: impl FnMut() -> bool) {
         tokio::time::sleep(std::time::Duration::from_millis(10)).await;
     }
     panic!("never happened: {what}");
+}
+
+/// Runs an agent with the tools of `server`; the task is "go".
+pub async fn go(agent: &str, settings: Value, model: Model, server: &server::Server) -> Trajectory {
+    let input = RunInput::new(model)
+        .agent(agent, settings)
+        .user("go")
+        .tools(ToolSources::gateway(&server.url));
+    run(&Agents::builtin(), input).await.unwrap()
+}
+
+#[track_caller]
+pub fn assert_completed(trajectory: &Trajectory) {
+    assert_eq!(
+        trajectory.status,
+        AgentStatus::Completed,
+        "{}\n{:#?}",
+        why(trajectory),
+        lines(trajectory)
+    );
+}
+
+/// Status, owner and kind of a run that did not complete.
+pub fn end(trajectory: &Trajectory) -> (AgentStatus, &str, &str) {
+    let error = trajectory.error.as_ref().expect("the run has an error");
+    (trajectory.status, error.owner.as_str(), &error.kind)
+}
+
+/// Every call of the record has exactly one answer, before the next message that is no answer.
+#[track_caller]
+pub fn assert_every_call_answered(messages: &[Message]) {
+    assert_eq!(model::objection(messages), None);
 }

@@ -29,9 +29,7 @@ pub fn calls(calls: &[(&str, Value)]) -> Say {
     let calls: Vec<(String, &str, String)> = calls
         .iter()
         .enumerate()
-        .map(|(index, (name, arguments))| {
-            (format!("c{}", index + 1), *name, arguments.to_string())
-        })
+        .map(|(index, (name, arguments))| (format!("c{}", index + 1), *name, arguments.to_string()))
         .collect();
     raw_calls(
         &calls
@@ -64,7 +62,9 @@ pub fn usage(prompt: u64, completion: u64) -> Option<Usage> {
 impl Say {
     pub fn used(self, prompt: u64, completion: u64) -> Self {
         match self {
-            Self::Reply(message, reason, _) => Self::Reply(message, reason, usage(prompt, completion)),
+            Self::Reply(message, reason, _) => {
+                Self::Reply(message, reason, usage(prompt, completion))
+            }
             other => other,
         }
     }
@@ -90,7 +90,10 @@ impl Asked {
     }
 
     pub fn tool_names(&self) -> Vec<&str> {
-        self.tools.iter().map(|tool| tool.function.name.as_str()).collect()
+        self.tools
+            .iter()
+            .map(|tool| tool.function.name.as_str())
+            .collect()
     }
 }
 
@@ -182,7 +185,7 @@ fn error(kind: ChatErrorKind, message: &str) -> ChatError {
 }
 
 /// What a real provider would object to in a conversation.
-fn objection(messages: &[Message]) -> Option<String> {
+pub fn objection(messages: &[Message]) -> Option<String> {
     let mut open: Vec<&str> = Vec::new();
     let mut ids = HashSet::new();
     for (index, message) in messages.iter().enumerate() {
@@ -199,13 +202,20 @@ fn objection(messages: &[Message]) -> Option<String> {
         }
         for call in &message.tool_calls {
             if call.id.is_empty() || !ids.insert(call.id.as_str()) {
-                return Some(format!("message {index}: the id `{}` is used twice", call.id));
+                return Some(format!(
+                    "message {index}: the id `{}` is used twice",
+                    call.id
+                ));
             }
             open.push(&call.id);
         }
         if let Some(content) = &message.content {
             let blocks = content.blocks();
-            if blocks.iter().filter_map(Block::as_text).any(|text| text.trim().is_empty()) {
+            if blocks
+                .iter()
+                .filter_map(Block::as_text)
+                .any(|text| text.trim().is_empty())
+            {
                 return Some(format!("message {index} has a blank text block"));
             }
             if message.role != Role::Assistant && content.is_blank() {
@@ -215,5 +225,6 @@ fn objection(messages: &[Message]) -> Option<String> {
             return Some(format!("message {index} has neither content nor calls"));
         }
     }
-    open.first().map(|id| format!("the call `{id}` has no answer"))
+    open.first()
+        .map(|id| format!("the call `{id}` has no answer"))
 }

@@ -71,20 +71,40 @@ fn standard_tools() -> Vec<Tool> {
     let mut read_only = ToolAnnotations::default();
     read_only.read_only_hint = Some(true);
     let mut tools = vec![
-        Tool::new("echo", "Says what it is told.", schema(json!({"text": {"type": "string"}}))),
+        Tool::new(
+            "echo",
+            "Says what it is told.",
+            schema(json!({"text": {"type": "string"}})),
+        ),
         Tool::new("image", "A picture.", schema(json!({}))),
-        Tool::new("slow", "Takes a while.", schema(json!({"ms": {"type": "integer"}}))),
+        Tool::new(
+            "slow",
+            "Takes a while.",
+            schema(json!({"ms": {"type": "integer"}})),
+        ),
         Tool::new("error", "Fails.", schema(json!({}))),
         Tool::new("empty", "Returns nothing.", schema(json!({}))),
         Tool::new("blank", "Returns an empty text.", schema(json!({}))),
-        Tool::new("everything", "Returns every kind of part.", schema(json!({}))),
+        Tool::new(
+            "everything",
+            "Returns every kind of part.",
+            schema(json!({})),
+        ),
         Tool::new("counter", "Counts its calls.", schema(json!({}))),
-        Tool::new("long", "Returns a long text.", schema(json!({"length": {"type": "integer"}}))),
+        Tool::new(
+            "long",
+            "Returns a long text.",
+            schema(json!({"length": {"type": "integer"}})),
+        ),
         Tool::new("protocol_error", "Breaks the protocol.", schema(json!({}))),
     ];
     tools.push(
-        Tool::new("look", "Reads and takes a while.", schema(json!({"ms": {"type": "integer"}})))
-            .annotate(read_only),
+        Tool::new(
+            "look",
+            "Reads and takes a while.",
+            schema(json!({"ms": {"type": "integer"}})),
+        )
+        .annotate(read_only),
     );
     tools
 }
@@ -98,7 +118,13 @@ impl Server {
     /// A server with `count` tools `tool_000`, … on pages of `page`.
     pub async fn with_many(count: usize, page: usize) -> Self {
         let tools = (0..count)
-            .map(|number| Tool::new(format!("tool_{number:03}"), "One of many.", schema(json!({}))))
+            .map(|number| {
+                Tool::new(
+                    format!("tool_{number:03}"),
+                    "One of many.",
+                    schema(json!({})),
+                )
+            })
             .collect();
         Self::with_tools(tools, page).await
     }
@@ -215,7 +241,11 @@ impl ServerHandler for Handler {
     ) -> Result<CallToolResponse, ErrorData> {
         let arguments = Value::Object(request.arguments.unwrap_or_default());
         let name = request.name.to_string();
-        self.state.calls.lock().unwrap().push((name.clone(), arguments.clone()));
+        self.state
+            .calls
+            .lock()
+            .unwrap()
+            .push((name.clone(), arguments.clone()));
         let running = self.state.running.fetch_add(1, Ordering::SeqCst) + 1;
         self.state.most_running.fetch_max(running, Ordering::SeqCst);
         let result = self.answer(&name, &arguments, &context).await;
@@ -268,7 +298,10 @@ impl Handler {
             }
             _ if self.tools.iter().any(|tool| tool.name == name) => said(name),
             _ => {
-                return Err(ErrorData::invalid_params(format!("unknown tool `{name}`"), None));
+                return Err(ErrorData::invalid_params(
+                    format!("unknown tool `{name}`"),
+                    None,
+                ));
             }
         })
     }

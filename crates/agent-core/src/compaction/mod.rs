@@ -1,0 +1,180 @@
+//! Shortening a conversation that fills the model's context (`spec/agents.md` §13).
+//!
+//! The model itself summarises what is older; the newest messages follow as text. The system
+//! messages and the task, the first user message, stay as they are. Everything is bounded by shares
+//! of the context, so that neither the request for a summary nor its outcome can overflow it.
+
+mod text;
+
+use std::time::Duration;
+
+use formats::chat::{Message, Role};
+use formats::owner::{Failure, Owner};
+use llm_client::{ChatError, ChatErrorKind, tokens};
+
+use crate::run::{Run, model_failure};
+use text::Allowance;
+
+/// Summarising is due when the conversation is longer than this and
+const KEEP_RECENT: usize = 10;
+/// fills more than this share of the context.
+const TRIGGER_PERCENT: u64 = 70;
+
+/// Shares of the context, in percent: the conversation in the request for a summary, the summary,
+/// the newest messages.
+const REQUEST_PERCENT: u64 = 50;
+const SUMMARY_PERCENT: u64 = 10;
+const RECENT_PERCENT: u64 = 15;
+
+/// How often a summary is asked for with half as much text when the request does not fit.
+const HALVINGS: u32 = 3;
+
+/// Limit of one attempt of the request.
+const TIMEOUT: Duration = Duration::from_secs(300);
+
+const SYSTEM: &str =
+    "You summarise the work of an AI agent so that it can go on without the original conversation.";
+
+const INSTRUCTIONS: &str = "Write a compact account of the state of this work, under these headings:\n\
+    1. Task and goal\n\
+    2. Progress: actions, their key results, discoveries\n\
+    3. Current state and next steps\n\
+    4. Key details: paths, names, values, exact error texts, addresses, ids, configuration\n\
+    Be specific: what you leave out is lost.";
+
+const SUMMARY_HEADING: &str = "# Summary of the work so far";
+const RECENT_HEADING: &str = "# Latest activity";
+const GO_ON: &str = "Continue from this state. Do not repeat what is done.";
+
+/// Shortens the conversation of one run, as often as needed.
+pub(crate) struct Compactor {
+    context_tokens: u64,
+    /// Outcome of the last time.
+    former: Option<Former>,
+}
+
+struct Former {
+    summary: String,
+    /// The newest messages of then, as text: at the next time they are old.
+    recent: String,
+}
+
+impl Compactor {
+    pub(crate) const fn new(context_tokens: u64) -> Self {
+        Self {
+            context_tokens,
+            former: None,
+        }
+    }
+
+    const fn share(&self, percent: u64) -> u64 {
+        self.context_tokens / 100 * percent
+    }
+
+    /// Whether the context is filling up.
+    pub(crate) fn is_due(&self, run: &Run) -> bool {
+        if run.context_tokens() <= self.share(TRIGGER_PERCENT) {
+            return false;
+        }
+        let spoken = run.messages().iter().filter(|m| m.role != Role::System);
+        spoken.count() > KEEP_RECENT
+    }
+
+    /// Shortens the conversation; tells whether it got shorter. The conversation stays as it is
+    /// unless everything went well.
+    pub(crate) async fn compact(&mut self, run: &mut Run) -> Result<bool, Failure> {
+        let (kept, fresh) = run.conversation.split_for_summary();
+        // At least half is summarised, also of a short conversation with large messages.
+        let mut cut = fresh.len() - KEEP_RECENT.min(fresh.len() / 2);
+        while cut > 0 && fresh.get(cut).is_some_and(|m| m.role == Role::Tool) {
+            cut -= 1;
+        }
+        let (old, recent) = fresh.split_at(cut);
+        if old.is_empty() {
+            return Ok(false);
+        }
+        let recent = text::of(recent, Allowance::RECENT, self.share(RECENT_PERCENT));
+        let kept: Vec<Message> = kept.into_iter().cloned().collect();
+        let (summary, usage) = match self.summarise(run, old).await {
+            Ok(summary) => summary,
+            Err(failure) => {
+                run.usage.add_summary(None, false);
+                return Err(failure);
+            }
+        };
+        let mut context = kept;
+        context.push(Message::user(format!(
+            "{SUMMARY_HEADING}\n\n{summary}\n\n---\n\n{RECENT_HEADING}\n\n{recent}\n\n---\n\n{GO_ON}"
+        )));
+        self.former = Some(Former { summary, recent });
+        let before = run.context_tokens();
+        run.replace_context(context, usage.clone());
+        let shorter = run.context_tokens() < before;
+        run.usage.add_summary(usage.as_ref(), shorter);
+        Ok(shorter)
+    }
+
+    async fn summarise(
+        &self,
+        run: &Run,
+        old: &[Message],
+    ) -> Result<(String, Option<formats::chat::Usage>), Failure> {
+        let mut budget = self.share(REQUEST_PERCENT);
+        for _ in 0..HALVINGS {
+            let request = [
+                Message::system(SYSTEM),
+                Message::user(self.request_text(old, budget)),
+            ];
+            match run.ask_aside(&request, TIMEOUT).await {
+                Ok(reply) => {
+                    let summary = reply.message.text();
+                    let summary = text::cut_to_tokens(summary.trim(), self.share(SUMMARY_PERCENT));
+                    if summary.is_empty() {
+                        return Err(empty_summary());
+                    }
+                    return Ok((summary, reply.usage));
+                }
+                Err(error) if error.kind == ChatErrorKind::ContextWindow => budget /= 2,
+                Err(error) => return Err(failed(&error)),
+            }
+        }
+        Err(Failure::new(
+            Owner::Model,
+            ChatErrorKind::ContextWindow.as_str(),
+            "not even a part of the conversation fits into a request for a summary",
+        ))
+    }
+
+    fn request_text(&self, old: &[Message], budget: u64) -> String {
+        let mut parts = Vec::new();
+        let mut left = budget;
+        if let Some(former) = &self.former {
+            let summary = format!("{SUMMARY_HEADING}\n\n{}", former.summary);
+            let recent = text::cut_to_tokens(&former.recent, budget / 4);
+            left = left
+                .saturating_sub(tokens::of_text(&summary))
+                .saturating_sub(tokens::of_text(&recent));
+            parts.push(summary);
+            parts.push(format!("# Activity since then\n\n{recent}"));
+        }
+        parts.push(text::of(old, Allowance::OLD, left.max(budget / 4)));
+        let conversation = parts.join("\n\n");
+        format!("<conversation>\n{conversation}\n</conversation>\n\n{INSTRUCTIONS}")
+    }
+}
+
+fn failed(error: &ChatError) -> Failure {
+    let failure = model_failure(error);
+    Failure {
+        message: format!("the summary failed: {}", failure.message),
+        ..failure
+    }
+}
+
+fn empty_summary() -> Failure {
+    Failure::new(
+        Owner::Model,
+        "empty_summary",
+        "the model gave an empty summary",
+    )
+}

@@ -1,0 +1,144 @@
+//! One tool call, from raw arguments to the message that answers it.
+
+use std::time::{Duration, Instant};
+
+use formats::Object;
+use formats::chat::{Message, ToolCall};
+use formats::event::ToolOutcome;
+use formats::owner::Failure;
+
+use super::Run;
+use crate::tools::{Arguments, CallError, RenderedResult, ToolOutput, render};
+
+/// How much longer than its limit a call is waited for, in case its result is just arriving.
+const GRACE: Duration = Duration::from_secs(5);
+
+/// A call that was tried and is not written down yet.
+pub(crate) struct Tried {
+    call: ToolCall,
+    arguments: Object,
+    result: Result<ToolOutput, CallError>,
+    started: Instant,
+    duration: Duration,
+}
+
+/// How a call ended.
+pub(super) struct Answered {
+    pub(super) result: RenderedResult,
+    pub(super) outcome: ToolOutcome,
+    pub(super) duration: Duration,
+    /// Ends the run.
+    pub(super) fatal: Option<Failure>,
+}
+
+impl Run {
+    /// Makes the call once.
+    pub(super) async fn try_call(&self, call: &ToolCall, limit: Duration) -> Tried {
+        let started = Instant::now();
+        let name = &call.function.name;
+        let mut tried = Tried {
+            call: call.clone(),
+            arguments: Object::new(),
+            result: Ok(ToolOutput::default()),
+            started,
+            duration: Duration::ZERO,
+        };
+        tried.result = match Arguments::parse(&call.function.arguments) {
+            Ok(arguments) => {
+                if let Some(repair) = arguments.repair {
+                    self.warn(format!("call of `{name}`: {repair}"));
+                }
+                tried.arguments = arguments.object;
+                self.send(&tried, limit).await
+            }
+            Err(error) => Err(CallError::BadArguments(error)),
+        };
+        tried.duration = started.elapsed();
+        tried
+    }
+
+    async fn send(&self, tried: &Tried, limit: Duration) -> Result<ToolOutput, CallError> {
+        self.toolbox
+            .call(
+                &tried.call.function.name,
+                tried.arguments.clone(),
+                limit,
+                GRACE.min(limit),
+            )
+            .await
+    }
+
+    /// Tries once more what the server never saw, over a new session.
+    pub(super) async fn settle(&mut self, mut tried: Tried, limit: Duration) -> Answered {
+        if let Err(CallError::NotSent(lost)) = &tried.result {
+            self.warn(format!("{}; opening a new session", lost.message));
+            let name = &tried.call.function.name;
+            tried.result = match self.toolbox.reconnect(name).await {
+                Ok(()) => self.send(&tried, limit).await,
+                Err(failure) => Err(CallError::Fatal(failure)),
+            };
+            tried.duration = tried.started.elapsed();
+        }
+        self.answer_to(tried)
+    }
+
+    /// What the model is told.
+    pub(super) fn answer_to(&self, tried: Tried) -> Answered {
+        let call = &tried.call;
+        let name = &call.function.name;
+        let mut fatal = None;
+        let (outcome, words) = match tried.result {
+            Ok(output) => {
+                return Answered {
+                    outcome: match output.is_error {
+                        true => ToolOutcome::ToolError,
+                        false => ToolOutcome::Ok,
+                    },
+                    result: render(&call.id, name, output, self.model.name()),
+                    duration: tried.duration,
+                    fatal,
+                };
+            }
+            Err(CallError::BadArguments(error)) => (
+                ToolOutcome::Refused,
+                format!(
+                    "Not called: {error}. Call `{name}` again with a complete JSON object as arguments."
+                ),
+            ),
+            Err(CallError::TimedOut(limit)) => (
+                ToolOutcome::TimedOut,
+                format!(
+                    "The call of `{name}` timed out after {} s; it may or may not have taken effect.",
+                    limit.as_secs_f64()
+                ),
+            ),
+            Err(CallError::Rejected(text)) => (
+                ToolOutcome::ToolError,
+                format!("The call of `{name}` failed: {text}"),
+            ),
+            Err(CallError::Broken(text)) => {
+                self.warn(format!("the call of `{name}` broke: {text}"));
+                (
+                    ToolOutcome::Failed,
+                    format!(
+                        "The connection broke during the call of `{name}` ({text}); it may or may not have taken effect."
+                    ),
+                )
+            }
+            Err(CallError::NotSent(failure) | CallError::Fatal(failure)) => {
+                let words = format!("Fatal error, the run ends here: {}", failure.message);
+                fatal = Some(failure);
+                (ToolOutcome::Failed, words)
+            }
+        };
+        Answered {
+            result: RenderedResult {
+                message: Message::tool(&call.id, name, words),
+                deferred: Vec::new(),
+            },
+            outcome,
+            duration: tried.duration,
+            fatal,
+        }
+    }
+}

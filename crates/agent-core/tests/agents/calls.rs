@@ -1,0 +1,247 @@
+//! Calls and their answers: pitfalls A6, A7, A8 and A9, and tools of this process.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering::SeqCst;
+
+use agent_core::{Agents, FunctionTool, RunInput, ToolOutput, ToolSources, run};
+use llm_client::FinishReason;
+use serde_json::json;
+
+use crate::support::model::{Script, calls, raw_calls, text};
+use crate::support::server::Server;
+use crate::support::{Events, assert_completed, assert_every_call_answered, end, go, lines};
+
+#[tokio::test]
+async fn a6_equal_and_empty_ids_are_made_distinct() {
+    let server = Server::start().await;
+    for id in ["same", ""] {
+        let script = Script::new([
+            raw_calls(&[
+                (id, "echo", r#"{"text":"1"}"#),
+                (id, "echo", r#"{"text":"2"}"#),
+                (id, "error", "{}"),
+            ]),
+            // The same id once more, in a later turn.
+            raw_calls(&[(id, "echo", r#"{"text":"4"}"#)]),
+            text("done"),
+        ]);
+        let trajectory = go("loop_agent", json!({}), script.model(), &server).await;
+        assert_completed(&trajectory);
+        let answers: Vec<String> = lines(&trajectory)
+            .into_iter()
+            .filter(|line| line.starts_with("tool"))
+            .collect();
+        assert_eq!(
+            answers,
+            [
+                "tool: 1",
+                "tool: 2",
+                r#"tool: {"code":7,"why":"no such row"}"#,
+                "tool: 4"
+            ]
+        );
+        assert_every_call_answered(&trajectory.messages);
+    }
+}
+
+#[tokio::test]
+async fn a7_broken_arguments_are_not_executed() {
+    let server = Server::start().await;
+    for reason in [FinishReason::Length, FinishReason::ToolCalls] {
+        let broken = r#"{"text":"/a","content":"abc"#;
+        let script = Script::new([
+            raw_calls(&[("c1", "echo", broken), ("c2", "echo", "[1]")]).because(reason),
+            raw_calls(&[("c3", "counter", ""), ("c4", "counter", "{}\"")]),
+            text("done"),
+        ]);
+        let events = Events::default();
+        let before = server.calls().len();
+        let input = RunInput::new(script.model())
+            .agent("loop_agent", json!({}))
+            .user("go")
+            .observer(Arc::new(events.clone()))
+            .tools(ToolSources::gateway(&server.url));
+        let trajectory = run(&Agents::builtin(), input).await.unwrap();
+        assert_completed(&trajectory);
+        // Only the two calls of `counter` arrived, with nothing as arguments.
+        let arrived = server.calls().split_off(before);
+        assert_eq!(
+            arrived,
+            [("counter".into(), json!({})), ("counter".into(), json!({}))]
+        );
+        let lines = lines(&trajectory);
+        assert_eq!(
+            lines[2],
+            "tool: Not called: the arguments are not valid JSON (line 1, column 27: EOF while \
+             parsing a string). Call `echo` again with a complete JSON object as arguments."
+        );
+        assert!(
+            lines[3].contains("not a JSON object but an array"),
+            "{lines:?}"
+        );
+        // The raw text stays in the record, the repair is told.
+        assert_eq!(
+            trajectory.messages[1].tool_calls[0].function.arguments,
+            broken
+        );
+        assert_eq!(
+            trajectory.messages[4].tool_calls[1].function.arguments,
+            "{}\""
+        );
+        assert_eq!(
+            events.warnings(),
+            ["call of `counter`: stray characters behind the arguments were dropped"]
+        );
+        assert_eq!(events.of("tool_result")[0]["outcome"], "refused");
+    }
+}
+
+#[tokio::test]
+async fn a8_and_a9_no_result_is_blank_and_no_part_is_lost() {
+    let server = Server::start().await;
+    let script = Script::new([
+        calls(&[
+            ("empty", json!({})),
+            ("blank", json!({})),
+            ("everything", json!({})),
+            ("error", json!({})),
+            ("protocol_error", json!({})),
+            ("no_such_tool", json!({})),
+        ]),
+        text("done"),
+    ]);
+    let events = Events::default();
+    let input = RunInput::new(script.model())
+        .agent("loop_agent", json!({}))
+        .user("go")
+        .observer(Arc::new(events.clone()))
+        .tools(ToolSources::gateway(&server.url));
+    let trajectory = run(&Agents::builtin(), input).await.unwrap();
+    assert_completed(&trajectory);
+    assert_eq!(
+        script.asked()[1].lines()[2..],
+        [
+            "tool: The tool `empty` returned nothing.",
+            "tool: The tool `blank` returned nothing.",
+            "tool: hello\n[resource file:///notes.txt]\ninner text\n\
+             [binary resource file:///a.pdf: application/pdf, 5 bytes; not shown]\n\
+             [link to resource file:///b.csv: b.csv, text/csv]\n\
+             [audio: audio/wav, 4 bytes; not shown]",
+            r#"tool: {"code":7,"why":"no such row"}"#,
+            "tool: The call of `protocol_error` failed: the row must be positive",
+            "tool: The call of `no_such_tool` failed: unknown tool `no_such_tool`",
+            "user: <1 images>",
+        ]
+    );
+    let outcomes: Vec<String> = events
+        .of("tool_result")
+        .iter()
+        .map(|event| event["outcome"].as_str().unwrap().to_owned())
+        .collect();
+    assert_eq!(
+        outcomes,
+        ["ok", "ok", "ok", "tool_error", "tool_error", "tool_error"]
+    );
+}
+
+#[tokio::test]
+async fn tools_that_only_read_run_side_by_side_and_answer_in_order() {
+    let server = Server::start().await;
+    let look = |ms: u64| ("look", json!({"ms": ms}));
+    let script = Script::new([
+        calls(&[
+            look(400),
+            look(50),
+            look(200),
+            ("counter", json!({})),
+            look(10),
+        ]),
+        text("done"),
+    ]);
+    let trajectory = go("loop_agent", json!({}), script.model(), &server).await;
+    assert_completed(&trajectory);
+    assert_eq!(server.state.most_running.load(SeqCst), 3);
+    let ids: Vec<_> = trajectory.messages[2..7]
+        .iter()
+        .map(|message| message.tool_call_id.clone().unwrap())
+        .collect();
+    assert_eq!(ids, ["c1", "c2", "c3", "c4", "c5"]);
+    // The writing tool came after the first three were done, and before the last.
+    let names: Vec<String> = server.calls().into_iter().map(|(name, _)| name).collect();
+    assert_eq!(names, ["look", "look", "look", "counter", "look"]);
+}
+
+#[tokio::test]
+async fn finished_calls_are_kept_when_the_run_is_cut_off_beside_them() {
+    let server = Server::start().await;
+    let script = Script::new([calls(&[
+        ("look", json!({"ms": 60_000})),
+        ("look", json!({"ms": 1})),
+    ])]);
+    let trajectory = go("loop_agent", json!({"timeout": 1}), script.model(), &server).await;
+    assert_eq!(end(&trajectory).2, "run_timeout");
+    let lines = lines(&trajectory);
+    assert_eq!(lines.len(), 4, "{lines:?}");
+    assert_eq!(lines[2], "tool: awake");
+    assert!(
+        lines[3].starts_with("tool: No result: the run ended"),
+        "{lines:?}"
+    );
+}
+
+#[tokio::test]
+async fn functions_of_this_process_are_tools_beside_a_server() {
+    let server = Server::start().await;
+    let add = FunctionTool::new(
+        "add",
+        "Adds two numbers.",
+        json!({"type": "object", "properties": {"a": {"type": "number"}, "b": {"type": "number"}}}),
+        |arguments| async move {
+            match (arguments.get("a"), arguments.get("b")) {
+                (Some(a), Some(b)) => {
+                    let sum = a.as_i64().unwrap_or(0) + b.as_i64().unwrap_or(0);
+                    Ok(ToolOutput::text(sum.to_string()))
+                }
+                _ => Err("`a` and `b` are needed".to_owned()),
+            }
+        },
+    );
+    let script = Script::new([
+        calls(&[
+            ("add", json!({"a": 2, "b": 40})),
+            ("echo", json!({"text": "beside"})),
+            ("add", json!({})),
+        ]),
+        text("done"),
+    ]);
+    let input = RunInput::new(script.model())
+        .agent("loop_agent", json!({}))
+        .user("go")
+        .tools(ToolSources::gateway(&server.url).with_tool(add));
+    let trajectory = run(&Agents::builtin(), input).await.unwrap();
+    assert_completed(&trajectory);
+    assert_eq!(
+        lines(&trajectory)[2..5],
+        ["tool: 42", "tool: beside", "tool: `a` and `b` are needed"]
+    );
+}
+
+#[tokio::test]
+async fn one_name_in_two_places_is_refused() {
+    let server = Server::start().await;
+    let echo = FunctionTool::new("echo", "Another echo.", json!({}), |_| async {
+        Ok(ToolOutput::text("me"))
+    });
+    let script = Script::new([]);
+    let input = RunInput::new(script.model())
+        .agent("loop_agent", json!({}))
+        .user("go")
+        .tools(ToolSources::gateway(&server.url).with_tool(echo));
+    let trajectory = run(&Agents::builtin(), input).await.unwrap();
+    assert_eq!(end(&trajectory).2, "ambiguous_tool");
+    let message = trajectory.error.unwrap().message;
+    assert!(
+        message.contains("`echo`") && message.contains(&server.url),
+        "{message}"
+    );
+}
