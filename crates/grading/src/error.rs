@@ -117,6 +117,7 @@ impl From<&ChatError> for EvalError {
             ChatErrorKind::ContextWindow | ChatErrorKind::TooLarge => ErrorKind::JudgeContext,
             ChatErrorKind::ContentFilter | ChatErrorKind::MalformedReply => ErrorKind::JudgeOutput,
             ChatErrorKind::Budget => ErrorKind::Budget,
+            ChatErrorKind::Script => ErrorKind::Config,
             _ => ErrorKind::JudgeTransport,
         };
         Self::new(kind, format!("the judge could not be asked: {error}"))

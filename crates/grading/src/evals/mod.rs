@@ -2,6 +2,7 @@
 
 mod content_length;
 mod file_diff;
+mod output_llm;
 mod path_pattern;
 mod pattern_match;
 mod template;
@@ -16,6 +17,9 @@ pub(crate) fn register(registry: &mut Registry) {
         .register(file_diff::FileDiffCheck)
         .register(content_length::ContentLengthCheck)
         .register(tool_call::ToolCallCheck);
+    for id in output_llm::IDS {
+        registry.register(output_llm::OutputLlm { id });
+    }
 }
 
 /// The members of a JSON object literal.

@@ -20,7 +20,7 @@ use tokio::sync::OnceCell;
 
 pub use self::artifact::{Artifact, Changes, PartOf};
 pub use self::tool_calls::{EMPTY_OUTPUT, RecordedCall};
-pub use self::worlds::FinalFile;
+pub use self::worlds::{FinalFile, InitialFile};
 
 use crate::error::EvalError;
 use crate::input::EvidenceLimits;
@@ -140,6 +140,23 @@ impl Evidence {
         let limits = Arc::clone(&self.limits);
         blocking("reading the final world", move || {
             worlds::files(&after, wanted, &limits)
+        })
+        .await
+    }
+
+    /// Files of the initial world by path (with or without `filesystem/` in front), whole or one
+    /// sheet or slide of each. Those that are not there or cannot be read are left out.
+    ///
+    /// # Errors
+    /// [`EvalError`] of kind `helper` where the world cannot be read.
+    pub async fn initial_files(
+        &self,
+        wanted: Vec<(String, Option<usize>)>,
+    ) -> Result<Vec<InitialFile>, EvalError> {
+        let initial = self.initial.clone();
+        let limits = Arc::clone(&self.limits);
+        blocking("reading the initial world", move || {
+            worlds::named(&initial, &wanted, &limits)
         })
         .await
     }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use extract::Document;
+use extract::{Document, PartKind};
 use snapshot::{Entry, World};
 
 use super::visible::display_path;
@@ -18,6 +18,25 @@ pub struct FinalFile {
     pub text: String,
     /// Why the text is empty or cut, where something went wrong.
     pub problem: Option<String>,
+}
+
+/// A file of the initial world, or one sheet or slide of it.
+#[derive(Debug, Clone)]
+pub struct InitialFile {
+    /// The path by which it was asked for, without a leading slash.
+    pub path: String,
+    /// `file`, `sheet` or `slide`.
+    pub kind: &'static str,
+    /// Title of the part.
+    pub title: Option<String>,
+    /// Position of the part, from 0.
+    pub index: Option<usize>,
+    /// Its text.
+    pub text: String,
+    /// The picture as `data:` URI, where the file is one.
+    pub picture_uri: Option<String>,
+    /// What was left out of it.
+    pub notes: Vec<String>,
 }
 
 /// Opens a world.
@@ -63,6 +82,61 @@ pub(super) fn files(
         files.push(file);
     }
     Ok(files)
+}
+
+/// The named files of the world at `path`.
+pub(super) fn named(
+    path: &Path,
+    wanted: &[(String, Option<usize>)],
+    limits: &EvidenceLimits,
+) -> Result<Vec<InitialFile>, EvalError> {
+    let world = open("initial", path)?;
+    let mut files = Vec::new();
+    for (name, index) in wanted {
+        let name = name.trim_start_matches('/');
+        let entry = world
+            .get(name)
+            .or_else(|| world.get(&format!("{}/{name}", snapshot::FILESYSTEM)))
+            .filter(|entry| entry.is_file());
+        let Some(entry) = entry else {
+            tracing::warn!(name, "a reference file is not in the initial world");
+            continue;
+        };
+        match document(&world, entry, limits) {
+            Ok(document) => files.extend(initial_file(name, *index, document)),
+            Err(problem) => tracing::warn!(name, %problem, "a reference file cannot be read"),
+        }
+    }
+    Ok(files)
+}
+
+fn initial_file(name: &str, index: Option<usize>, document: Document) -> Option<InitialFile> {
+    let mut file = InitialFile {
+        path: name.to_owned(),
+        kind: "file",
+        title: None,
+        index: None,
+        text: String::new(),
+        picture_uri: document.picture.and_then(|picture| picture.data_uri),
+        notes: document.notes,
+    };
+    match index {
+        Some(index) if !document.parts.is_empty() => {
+            let part = document
+                .parts
+                .into_iter()
+                .find(|part| part.index == index)?;
+            file.kind = match part.kind {
+                PartKind::Sheet => "sheet",
+                PartKind::Slide => "slide",
+            };
+            file.title = Some(part.title);
+            file.index = Some(index);
+            file.text = part.text;
+        }
+        _ => file.text = document.text,
+    }
+    Some(file)
 }
 
 /// What is in one file of `world`.

@@ -1,5 +1,9 @@
 //! Asking a judge model for a verdict of a given shape (`spec/grading.md` §5.9, §9).
 
+pub(crate) mod context;
+pub(crate) mod prompts;
+pub(crate) mod reply;
+
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 

@@ -1,0 +1,268 @@
+//! The `output_llm` family: a judge model decides a criterion on the answer and the changed files
+//! (`spec/grading.md` §5).
+
+mod exhibit;
+mod prompt;
+mod selection;
+mod target;
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use self::exhibit::Exhibit;
+use self::prompt::Material;
+use self::target::{ExpectedFileType, Target};
+use super::object;
+use crate::error::EvalError;
+use crate::eval::{Case, Eval, Verdict};
+use crate::evidence::{Artifact, Changes, InitialFile};
+use crate::judge::context::Context;
+use crate::judge::prompts::OUTPUT_LLM;
+use crate::judge::{Shape, reply};
+use crate::problem::Findings;
+use crate::settings::flag;
+
+/// Ids that share this implementation; they differ in the fields that editors offer for them.
+pub(super) const IDS: [&str; 6] = [
+    "output_llm",
+    "output_llm_lite",
+    "output_llm_weighted",
+    "output_llm_difficulty_weighted",
+    "basic_llm_judge",
+    "jupiter_text_based_criterion",
+];
+
+/// Settings of a verifier of the family.
+#[derive(Debug, Deserialize, JsonSchema)]
+pub(crate) struct OutputLlmValues {
+    /// What must be true of the agent's output.
+    criteria: String,
+    /// What of the output is looked at; everything if absent.
+    #[serde(default)]
+    expected_file_type: Option<ExpectedFileType>,
+    /// Only these files, by name or by the end of their path.
+    #[serde(default)]
+    expected_output_files: Vec<String>,
+    /// Files of the initial world that the judge is shown as context.
+    #[serde(default)]
+    artifacts_to_reference: Vec<Reference>,
+    /// What the author adds to the criterion; shown to the judge only if the eval config says so.
+    #[serde(default)]
+    criteria_explanation: String,
+    /// Not evaluated.
+    #[serde(default)]
+    negative_criteria: String,
+}
+
+/// A file of the initial world.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+pub(crate) struct Reference {
+    /// Its path in the snapshot, with or without `filesystem/` in front.
+    name: String,
+    /// The sheet or slide, from 0; the whole file if absent.
+    #[serde(default)]
+    index: Option<usize>,
+}
+
+/// Settings of an eval config of the family.
+#[derive(Debug, Deserialize, JsonSchema)]
+pub(crate) struct OutputLlmConfig {
+    /// `true`: an answer that hedges between candidates does not meet the criterion.
+    #[serde(default)]
+    scattergunning_guard: Value,
+    /// Whether the judge is shown `criteria_explanation`.
+    #[serde(default, deserialize_with = "flag")]
+    include_criteria_explanation: bool,
+}
+
+pub(crate) struct OutputLlm {
+    pub(super) id: &'static str,
+}
+
+impl Eval for OutputLlm {
+    type Values = OutputLlmValues;
+    type Config = OutputLlmConfig;
+
+    fn id(&self) -> &str {
+        self.id
+    }
+
+    fn about(&self) -> &'static str {
+        "a judge model decides a criterion on the answer and the changed files"
+    }
+
+    fn uses_judge(&self, _: &OutputLlmValues, _: &OutputLlmConfig) -> bool {
+        true
+    }
+
+    fn check(&self, values: &OutputLlmValues, _: &OutputLlmConfig, findings: &mut Findings) {
+        if values.criteria.trim().is_empty() {
+            findings.missing("criteria", "must not be empty");
+        }
+        match Target::of(values.expected_file_type.as_ref()) {
+            Ok(Target::Database) => findings.error(
+                "expected_file_type",
+                "databases cannot be judged by rows yet",
+                "Database Files (.db)",
+            ),
+            Err(unknown) => findings.warning(
+                "expected_file_type",
+                "unknown file type; everything is judged",
+                unknown,
+            ),
+            Ok(_) => {}
+        }
+        if !values.negative_criteria.trim().is_empty() {
+            let rule = "is not evaluated";
+            findings.warning("negative_criteria", rule, values.negative_criteria.as_str());
+        }
+    }
+
+    async fn evaluate(
+        &self,
+        values: &OutputLlmValues,
+        config: &OutputLlmConfig,
+        case: &Case,
+    ) -> Result<Verdict, EvalError> {
+        let target = Target::of(values.expected_file_type.as_ref()).unwrap_or(Target::All);
+        let changes = if target.has_files() {
+            Some(case.evidence.changes().await?)
+        } else {
+            None
+        };
+        let artifacts = match filter(values, &target, changes.as_deref()) {
+            Ok(artifacts) => artifacts,
+            Err(failed) => return Ok(failed),
+        };
+        let judge = case.judge()?;
+        let context = Context::of(judge.model_name());
+        let task = case.evidence.task_text();
+        let selection = selection::select(judge, context, &task, &values.criteria, artifacts).await;
+        let references = references(values, case).await?;
+        let material = Material {
+            target: &target,
+            task: &task,
+            answer: case.evidence.answer(),
+            criterion: values.criteria.trim(),
+            explanation: if config.include_criteria_explanation {
+                values.criteria_explanation.trim()
+            } else {
+                ""
+            },
+            artifacts: selection.artifacts.iter().map(|a| Exhibit::of(a)).collect(),
+            references: references.iter().map(Exhibit::reference).collect(),
+            system_prompt: judge.system_prompt.as_deref(),
+            guard: config.scattergunning_guard == Value::Bool(true),
+        };
+        let (question, cut) = material.question(context)?;
+        let verdict = judge
+            .ask(question, &shape(), reply::criterion_verdict)
+            .await?;
+        let mut described = object(json!({
+            "judge_grade": grade(verdict.is_criteria_true),
+            "grade_rationale": verdict.rationale,
+            "evaluated_artifacts": names(&selection.artifacts),
+            "judge_prompt": OUTPUT_LLM.provenance(),
+        }));
+        if let Some(account) = selection.account {
+            described.insert("artifact_selection".to_owned(), account);
+        }
+        if cut {
+            described.insert("evidence_cut".to_owned(), true.into());
+        }
+        Ok(Verdict::new(verdict.is_criteria_true, described))
+    }
+}
+
+const fn grade(passed: bool) -> &'static str {
+    if passed { "pass" } else { "fail" }
+}
+
+fn names(artifacts: &[&Artifact]) -> String {
+    let names: Vec<String> = artifacts.iter().map(|artifact| artifact.name()).collect();
+    names.join(", ")
+}
+
+fn shape() -> Shape {
+    Shape {
+        name: "criterion_verdict",
+        schema: json!({
+            "type": "object",
+            "title": "CriterionVerdict",
+            "properties": {
+                "rationale": {
+                    "type": "string",
+                    "title": "Rationale",
+                    "description": "The evidence and the assessment",
+                },
+                "is_criteria_true": {
+                    "type": "boolean",
+                    "title": "Is Criteria True",
+                    "description": "Whether the criterion is met",
+                },
+            },
+            "required": ["rationale", "is_criteria_true"],
+            "additionalProperties": false,
+        }),
+    }
+}
+
+/// The artifacts that the criterion is about. Where it asks for files and there are none, the
+/// verdict is clear without a judge.
+fn filter<'a>(
+    values: &OutputLlmValues,
+    target: &Target,
+    changes: Option<&'a Changes>,
+) -> Result<Vec<&'a Artifact>, Verdict> {
+    let mut artifacts: Vec<&Artifact> = changes
+        .map_or(&[][..], |changes| &changes.artifacts)
+        .iter()
+        .filter(|artifact| target.accepts(artifact))
+        .collect();
+    if let Target::Files { label, .. } = target
+        && artifacts.is_empty()
+    {
+        let reason = format!("The criterion is about {label}, and the agent changed no such file.");
+        return Err(auto_fail(&reason, "no_matching_file_type"));
+    }
+    let wanted: Vec<&str> = values
+        .expected_output_files
+        .iter()
+        .map(|name| name.trim().trim_start_matches('/'))
+        .filter(|name| !name.is_empty())
+        .collect();
+    if target.has_files() && !wanted.is_empty() {
+        artifacts.retain(|artifact| target::is_named(&artifact.path, &wanted));
+        if artifacts.is_empty() {
+            let reason = format!("The agent changed none of the files {}.", wanted.join(", "));
+            return Err(auto_fail(&reason, "no_matching_expected_output_file"));
+        }
+    }
+    Ok(artifacts)
+}
+
+fn auto_fail(rationale: &str, reason: &str) -> Verdict {
+    Verdict::new(
+        false,
+        object(json!({
+            "judge_grade": "fail",
+            "grade_rationale": rationale,
+            "evaluated_artifacts": "",
+            "auto_failed": true,
+            "auto_fail_reason": reason,
+        })),
+    )
+}
+
+async fn references(values: &OutputLlmValues, case: &Case) -> Result<Vec<InitialFile>, EvalError> {
+    if values.artifacts_to_reference.is_empty() {
+        return Ok(Vec::new());
+    }
+    let wanted = values
+        .artifacts_to_reference
+        .iter()
+        .map(|reference| (reference.name.clone(), reference.index))
+        .collect();
+    case.evidence.initial_files(wanted).await
+}

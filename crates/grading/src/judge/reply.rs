@@ -1,0 +1,291 @@
+//! Reading what a judge replied.
+//!
+//! A verdict decides a score, so a reply counts only if it says one thing. The reply is JSON, or
+//! has JSON in it (in a fence, after prose). An object in it is a verdict if it has all keys of one;
+//! where there are several they must agree. Nothing is guessed: a reply that was cut, or whose
+//! value is neither true nor false, is no verdict.
+
+use formats::Object;
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::settings::as_flag;
+
+/// The verdict of the `output_llm` family.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct CriterionVerdict {
+    pub(crate) rationale: String,
+    pub(crate) is_criteria_true: bool,
+}
+
+/// Reads a verdict on a criterion.
+pub(crate) fn criterion_verdict(reply: &str) -> Result<CriterionVerdict, String> {
+    let objects = objects_with(reply, &["rationale", "is_criteria_true"])?;
+    let mut verdicts = objects.iter().map(|object| {
+        let word = &object["is_criteria_true"];
+        let is_criteria_true = as_flag(word)
+            .ok_or_else(|| format!("`is_criteria_true` must be true or false, got {word}"))?;
+        Ok::<_, String>(CriterionVerdict {
+            rationale: rationale(&object["rationale"])?,
+            is_criteria_true,
+        })
+    });
+    let mut verdict = verdicts
+        .next()
+        .ok_or("no JSON object with `rationale` and `is_criteria_true` in it")??;
+    for later in verdicts {
+        let later = later?;
+        if later.is_criteria_true != verdict.is_criteria_true {
+            return Err("it holds verdicts that contradict each other".to_owned());
+        }
+        verdict = later;
+    }
+    Ok(verdict)
+}
+
+/// Text stays, an object becomes its JSON text.
+fn rationale(value: &Value) -> Result<String, String> {
+    match value {
+        Value::String(text) => Ok(text.clone()),
+        Value::Object(_) => Ok(value.to_string()),
+        other => Err(format!("`rationale` must be text, got {other}")),
+    }
+}
+
+/// The objects of the reply that have all `keys`, in order.
+///
+/// Objects inside other objects do not count: they are quotations.
+pub(crate) fn objects_with(reply: &str, keys: &[&str]) -> Result<Vec<Object>, String> {
+    let text = reply.trim_matches(|c: char| {
+        c.is_whitespace() || matches!(c, '\u{feff}' | '\u{200b}'..='\u{200d}')
+    });
+    if text.is_empty() {
+        return Err("it is empty".to_owned());
+    }
+    let mut found = Vec::new();
+    if let Ok(whole) = serde_json::from_str::<Json>(text) {
+        whole.collect(&mut found)?;
+    } else {
+        scan(text, &mut found)?;
+    }
+    found.retain(|object| keys.iter().all(|key| object.contains_key(*key)));
+    if found.is_empty() {
+        let keys: Vec<String> = keys.iter().map(|key| format!("`{key}`")).collect();
+        return Err(format!("no JSON object with {} in it", keys.join(" and ")));
+    }
+    Ok(found)
+}
+
+/// Collects every JSON object that begins somewhere in `text`, outside of the others.
+fn scan(text: &str, found: &mut Vec<Object>) -> Result<(), String> {
+    let mut rest = text;
+    while let Some(start) = rest.find('{') {
+        let tail = &rest[start..];
+        let mut values = serde_json::Deserializer::from_str(tail).into_iter::<Json>();
+        match values.next() {
+            Some(Ok(value)) => {
+                value.collect(found)?;
+                rest = &tail[values.byte_offset()..];
+            }
+            // An object that never ends: the reply was cut, and what stands inside it is not a
+            // verdict of its own. A brace in prose is no object: no key follows it.
+            Some(Err(error)) if error.is_eof() && opens_object(tail) => {
+                return Err("it ends inside a JSON object".to_owned());
+            }
+            _ => rest = &tail[1..],
+        }
+    }
+    Ok(())
+}
+
+fn opens_object(text: &str) -> bool {
+    let inside = text[1..].trim_start();
+    inside.is_empty() || inside.starts_with('"')
+}
+
+/// A JSON value whose objects keep repeated keys, which `serde_json::Value` would drop silently.
+enum Json {
+    Object(Vec<(String, Value)>),
+    Array(Vec<Json>),
+    Other,
+}
+
+impl Json {
+    fn collect(self, found: &mut Vec<Object>) -> Result<(), String> {
+        match self {
+            Self::Object(entries) => {
+                let mut object = Object::new();
+                for (key, value) in entries {
+                    if let Some(former) = object.get(&key)
+                        && *former != value
+                    {
+                        return Err(format!("`{key}` stands twice with different values"));
+                    }
+                    object.insert(key, value);
+                }
+                found.push(object);
+            }
+            Self::Array(items) => {
+                for item in items {
+                    item.collect(found)?;
+                }
+            }
+            Self::Other => {}
+        }
+        Ok(())
+    }
+}
+
+impl<'de> Deserialize<'de> for Json {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(JsonVisitor)
+    }
+}
+
+struct JsonVisitor;
+
+impl<'de> serde::de::Visitor<'de> for JsonVisitor {
+    type Value = Json;
+
+    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("JSON")
+    }
+
+    fn visit_map<A: serde::de::MapAccess<'de>>(self, mut map: A) -> Result<Json, A::Error> {
+        let mut entries = Vec::new();
+        while let Some(entry) = map.next_entry()? {
+            entries.push(entry);
+        }
+        Ok(Json::Object(entries))
+    }
+
+    fn visit_seq<A: serde::de::SeqAccess<'de>>(self, mut seq: A) -> Result<Json, A::Error> {
+        let mut items = Vec::new();
+        while let Some(item) = seq.next_element()? {
+            items.push(item);
+        }
+        Ok(Json::Array(items))
+    }
+
+    fn visit_unit<E>(self) -> Result<Json, E> {
+        Ok(Json::Other)
+    }
+
+    fn visit_bool<E>(self, _: bool) -> Result<Json, E> {
+        Ok(Json::Other)
+    }
+
+    fn visit_i64<E>(self, _: i64) -> Result<Json, E> {
+        Ok(Json::Other)
+    }
+
+    fn visit_u64<E>(self, _: u64) -> Result<Json, E> {
+        Ok(Json::Other)
+    }
+
+    fn visit_f64<E>(self, _: f64) -> Result<Json, E> {
+        Ok(Json::Other)
+    }
+
+    fn visit_str<E>(self, _: &str) -> Result<Json, E> {
+        Ok(Json::Other)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn verdict(reply: &str) -> Result<bool, String> {
+        criterion_verdict(reply).map(|verdict| verdict.is_criteria_true)
+    }
+
+    const YES: &str = r#"{"is_criteria_true":true,"rationale":"x"}"#;
+    const NO: &str = r#"{"is_criteria_true":false,"rationale":"x"}"#;
+
+    #[test]
+    fn the_table_of_pitfall_a10() {
+        for reply in [
+            format!("```json\n{YES}\n```"),
+            format!(
+                "For instance {{\"is_criteria_true\": false}} would fail.\n```json\n{YES}\n```"
+            ),
+            format!("\u{feff}{YES}"),
+            r#"{"is_criteria_true":"True","rationale":"x"}"#.to_owned(),
+            format!("[{YES}]"),
+            r#"{"is_criteria_true":true,"rationale":{"evidence":"x"}}"#.to_owned(),
+        ] {
+            assert_eq!(verdict(&reply), Ok(true), "{reply}");
+        }
+        for reply in [
+            format!("{YES}\n{NO}"),
+            r#"{"is_criteria_true":"maybe","rationale":"x"}"#.to_owned(),
+            r#"{"rationale":"x","is_criteria_true":tru"#.to_owned(),
+        ] {
+            assert!(verdict(&reply).is_err(), "{reply}");
+        }
+    }
+
+    #[test]
+    fn an_object_as_rationale_becomes_its_text() {
+        let reply = r#"{"is_criteria_true":0,"rationale":{"a":1}}"#;
+        let verdict = criterion_verdict(reply).unwrap();
+        assert_eq!(verdict.rationale, r#"{"a":1}"#);
+        assert!(!verdict.is_criteria_true);
+    }
+
+    #[test]
+    fn agreeing_verdicts_count_and_the_last_one_speaks() {
+        let reply = format!(r#"{YES} and again {{"rationale":"later","is_criteria_true":"yes"}}"#);
+        assert_eq!(criterion_verdict(&reply).unwrap().rationale, "later");
+    }
+
+    #[test]
+    fn quotations_inside_the_rationale_are_no_verdicts() {
+        let quoted = serde_json::json!({
+            "rationale": format!("the file says {NO}"),
+            "is_criteria_true": true,
+        });
+        assert_eq!(verdict(&quoted.to_string()), Ok(true));
+        // The same, cut: the quotation must not step in.
+        let cut = r#"{"rationale": {"is_criteria_true": true, "rationale": "quoted"}, "is_crit"#;
+        assert_eq!(verdict(cut), Err("it ends inside a JSON object".to_owned()));
+    }
+
+    #[test]
+    fn braces_in_prose_are_passed_over() {
+        assert_eq!(
+            verdict(&format!("The set {{a, b}} is complete. {YES}")),
+            Ok(true)
+        );
+        assert_eq!(verdict(&format!("An open {{ brace, then {YES}")), Ok(true));
+    }
+
+    #[test]
+    fn a_key_that_contradicts_itself_is_no_verdict() {
+        let reply = r#"{"rationale":"x","is_criteria_true":false,"is_criteria_true":true}"#;
+        assert_eq!(
+            verdict(reply),
+            Err("`is_criteria_true` stands twice with different values".to_owned())
+        );
+    }
+
+    #[test]
+    fn what_is_missing_is_said() {
+        assert_eq!(verdict(" \n"), Err("it is empty".to_owned()));
+        for reply in [
+            "The criterion is met.",
+            r#"{"is_criteria_true":true}"#,
+            "null",
+            "true",
+        ] {
+            let problem = verdict(reply).unwrap_err();
+            assert!(
+                problem.starts_with("no JSON object with `rationale`"),
+                "{problem}"
+            );
+        }
+        let problem = verdict(r#"{"is_criteria_true":true,"rationale":null}"#).unwrap_err();
+        assert_eq!(problem, "`rationale` must be text, got null");
+    }
+}

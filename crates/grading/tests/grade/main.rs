@@ -1,0 +1,19 @@
+//! Grading from end to end: worlds on disk, the judge behind a checking stub.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stderr,
+    clippy::needless_pass_by_value,
+    missing_docs,
+    reason = "test code"
+)]
+
+mod case;
+mod evals;
+mod golden;
+mod judge;
+mod output_llm;
+mod run;
+mod validation;
