@@ -1,0 +1,120 @@
+//! Flags and variables (`spec/environment.md` §20).
+
+use std::path::PathBuf;
+
+use clap::{Parser, Subcommand, ValueEnum};
+use env_server::{AuthToken, Settings, Subsystem};
+
+/// The environment of one trial: a world of files, and MCP servers behind one endpoint, over HTTP.
+///
+/// Exit codes: 0 stopped, 1 unhealthy (healthcheck), 2 a setting cannot be used (a port in use, a
+/// directory that cannot be made), 3 the system failed. The token that requests have to carry is
+/// taken from the variable ENV_AUTH_TOKEN.
+#[derive(Debug, Parser)]
+#[command(name = "archipelago-env", version)]
+pub(crate) struct Options {
+    #[command(subcommand)]
+    pub(crate) command: Option<Command>,
+
+    /// Address or host name to listen on
+    #[arg(long, env = "HOST", default_value = "127.0.0.1", global = true)]
+    pub(crate) host: String,
+
+    /// Port to listen on; 0 takes a free one
+    #[arg(long, env = "PORT", default_value_t = 8080, global = true)]
+    pub(crate) port: u16,
+
+    /// Directory of the agent's files [default: `/` and the name of the subsystem]
+    #[arg(long, env = "FILESYSTEM_ROOT")]
+    filesystem_root: Option<PathBuf>,
+
+    /// Directory of the applications' state [default: `/` and the name of the subsystem]
+    #[arg(long, env = "APPS_DATA_ROOT")]
+    apps_data_root: Option<PathBuf>,
+
+    /// Name of the subsystem of the agent's files
+    #[arg(
+        long,
+        env = "FILESYSTEM_SUBSYSTEM_NAME",
+        default_value = "filesystem",
+        hide = true
+    )]
+    filesystem_subsystem_name: String,
+
+    /// Name of the subsystem of the applications' state
+    #[arg(
+        long,
+        env = "APPS_DATA_SUBSYSTEM_NAME",
+        default_value = ".apps_data",
+        hide = true
+    )]
+    apps_data_subsystem_name: String,
+
+    /// Host name besides the loopback ones under which clients reach this environment; `*` allows all
+    #[arg(
+        long = "allowed-host",
+        env = "ALLOWED_HOSTS",
+        value_delimiter = ',',
+        value_name = "NAME"
+    )]
+    allowed_hosts: Vec<String>,
+
+    /// Stop when standard input closes, so that this program does not outlive the one that started it
+    #[arg(long)]
+    pub(crate) stop_on_stdin_close: bool,
+
+    /// Where this runs: anything but `local` makes the logs JSON lines
+    #[arg(long, env = "ENV", value_enum, default_value_t = Deployment::Local, hide_possible_values = false)]
+    env: Deployment,
+
+    /// Only a variable, since flags are seen by everybody on the machine.
+    #[arg(skip = std::env::var("ENV_AUTH_TOKEN").unwrap_or_default())]
+    auth_token: String,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Subcommand)]
+pub(crate) enum Command {
+    /// Ask a running environment whether it answers: exit code 0 or 1
+    Healthcheck,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Deployment {
+    Local,
+    Dev,
+    Demo,
+    Prod,
+}
+
+impl Options {
+    pub(crate) fn logs_are_json(&self) -> bool {
+        self.env != Deployment::Local
+    }
+
+    pub(crate) fn into_settings(self) -> Settings {
+        let subsystem = |name: String, root: Option<PathBuf>| match root {
+            Some(root) => Subsystem { name, root },
+            None => Subsystem::at_root(&name),
+        };
+        Settings {
+            host: self.host,
+            port: self.port,
+            filesystem: subsystem(self.filesystem_subsystem_name, self.filesystem_root),
+            apps_data: subsystem(self.apps_data_subsystem_name, self.apps_data_root),
+            allowed_hosts: self.allowed_hosts,
+            auth_token: AuthToken::new(self.auth_token),
+            ..Settings::default()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory as _;
+
+    #[test]
+    fn the_flags_are_consistent() {
+        Options::command().debug_assert();
+    }
+}

@@ -1,0 +1,360 @@
+//! Conventions of the interface (`spec/environment.md` §2, §4) and `/apps` (§5).
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    missing_docs,
+    reason = "test code"
+)]
+
+mod support;
+
+use reqwest::Method;
+use serde_json::{Value, json};
+use support::{Env, golden, stub_server, until};
+
+#[tokio::test]
+async fn health_and_banner() {
+    let env = Env::start().await;
+    let health = env.get("/health").await;
+    assert_eq!(health.status(), 200);
+    assert_eq!(
+        health.headers()["content-type"],
+        "text/plain; charset=utf-8"
+    );
+    assert!(health.headers().contains_key("x-request-id"));
+    assert_eq!(health.text().await.unwrap(), "OK");
+    let banner = env.get("/").await;
+    assert_eq!(banner.status(), 200);
+    assert_eq!(banner.text().await.unwrap(), "Archipelago Environment");
+    let request = env
+        .http
+        .get(env.at("/health"))
+        .header("x-request-id", "mine");
+    assert_eq!(
+        request.send().await.unwrap().headers()["x-request-id"],
+        "mine"
+    );
+}
+
+#[tokio::test]
+async fn the_description() {
+    let env = Env::start().await;
+    let api: Value = env.get("/openapi.json").await.json().await.unwrap();
+    assert_eq!(api["openapi"], "3.1.0");
+    assert_eq!(api["info"]["title"], "Archipelago Environment Gateway");
+    assert!(api["components"]["schemas"]["AppsConfig"].is_object());
+    for path in ["/docs", "/redoc"] {
+        let page = env.get(path).await;
+        assert_eq!(page.headers()["content-type"], "text/html; charset=utf-8");
+        let page = page.text().await.unwrap();
+        assert!(page.contains("/openapi.json"));
+        assert!(
+            !page.contains("http://") && !page.contains("https://"),
+            "nothing from elsewhere"
+        );
+    }
+}
+
+#[tokio::test]
+async fn unknown_paths_methods_and_slashes() {
+    let env = Env::start().await;
+    for path in [
+        "/nope",
+        "/healthx",
+        "/data",
+        "/data/populate/s3",
+        "/mcpx",
+        "/mcp",
+        "/mcp/",
+        "/apps/x",
+    ] {
+        let response = env.get(path).await;
+        assert_eq!(response.status(), 404, "{path}");
+        assert_eq!(
+            response.json::<Value>().await.unwrap(),
+            json!({"detail": "Not Found"}),
+            "{path}"
+        );
+    }
+    let below = env.get("/mcp/anything").await;
+    assert_eq!(
+        (
+            below.status().as_u16(),
+            below.text().await.unwrap().as_str()
+        ),
+        (404, "Not Found")
+    );
+
+    for (method, path, allow) in [
+        (Method::HEAD, "/health", "GET"),
+        (Method::POST, "/health", "GET"),
+        (Method::OPTIONS, "/health", "GET"),
+        (Method::DELETE, "/apps", "GET, POST"),
+        (Method::GET, "/data/populate", "POST"),
+        (Method::PUT, "/data/snapshot", "POST"),
+        (Method::HEAD, "/", "GET"),
+    ] {
+        let response = env
+            .http
+            .request(method.clone(), env.at(path))
+            .send()
+            .await
+            .unwrap();
+        assert_eq!(response.status(), 405, "{method} {path}");
+        assert_eq!(response.headers()["allow"], allow, "{method} {path}");
+        if method != Method::HEAD {
+            assert_eq!(
+                response.json::<Value>().await.unwrap(),
+                json!({"detail": "Method Not Allowed"})
+            );
+        }
+    }
+
+    for (method, path, location) in [
+        (Method::GET, "/health/", "/health"),
+        (
+            Method::POST,
+            "/data/populate/?subsystem=filesystem%2Fa",
+            "/data/populate?subsystem=filesystem%2Fa",
+        ),
+        (Method::POST, "/apps/", "/apps"),
+    ] {
+        let response = env.http.request(method, env.at(path)).send().await.unwrap();
+        assert_eq!(response.status(), 307, "{path}");
+        assert_eq!(response.headers()["location"], env.at(location));
+    }
+    assert_eq!(env.get("/nope/").await.status(), 404);
+}
+
+#[tokio::test]
+async fn what_is_wrong_with_a_body() {
+    let env = Env::start().await;
+    let item = async |body: &str| {
+        let response = env.post("/apps", body.to_owned()).await;
+        assert_eq!(response.status(), 422, "{body}");
+        let body: Value = response.json().await.unwrap();
+        assert_eq!(body["detail"].as_array().unwrap().len(), 1);
+        body["detail"][0].clone()
+    };
+    assert_eq!(
+        item("").await,
+        json!({"type": "missing", "loc": ["body"], "msg": "Field required", "input": null})
+    );
+    let broken = item("{\"mcpServers\": ]").await;
+    assert_eq!(broken["type"], "json_invalid");
+    assert_eq!(broken["loc"], json!(["body", 15]));
+    assert_eq!(broken["msg"], "JSON decode error");
+    assert!(broken["ctx"]["error"].is_string());
+    assert_eq!(
+        item("{\n\"mcpServers\": ]").await["loc"],
+        json!(["body", 16])
+    );
+    assert_eq!(item("[1]").await["type"], "model_attributes_type");
+    let cases = [
+        (
+            json!({"mcpServers": 1}),
+            "dict_type",
+            json!(["body", "mcpServers"]),
+            json!(1),
+        ),
+        (
+            json!({"mcpServers": {"x": 1}}),
+            "model_attributes_type",
+            json!(["body", "mcpServers", "x"]),
+            json!(1),
+        ),
+        (
+            json!({"mcpServers": {"x": {"transport": 5}}}),
+            "string_type",
+            json!(["body", "mcpServers", "x", "transport"]),
+            json!(5),
+        ),
+        (
+            json!({"mcpServers": {"x": {"transport": "stdio", "env": {"A": 1}}}}),
+            "string_type",
+            json!(["body", "mcpServers", "x", "env", "A"]),
+            json!(1),
+        ),
+        (
+            json!({"mcpServers": {"x": {"transport": "stdio", "args": ["a", 2]}}}),
+            "string_type",
+            json!(["body", "mcpServers", "x", "args", 1]),
+            json!(2),
+        ),
+        (
+            json!({"mcpServers": {}, "allowed_tool_names": "echo"}),
+            "list_type",
+            json!(["body", "allowed_tool_names"]),
+            json!("echo"),
+        ),
+    ];
+    for (body, kind, loc, input) in cases {
+        let item = item(&body.to_string()).await;
+        assert_eq!(
+            (&item["type"], &item["loc"], &item["input"]),
+            (&json!(kind), &loc, &input),
+            "{item}"
+        );
+    }
+    // A form's content type is no JSON; without any it is.
+    let form = env
+        .http
+        .post(env.at("/apps"))
+        .header("content-type", "application/x-www-form-urlencoded");
+    let response = form.body(r#"{"mcpServers":{}}"#).send().await.unwrap();
+    assert_eq!(response.status(), 422);
+    let body: Value = response.json().await.unwrap();
+    assert_eq!(body["detail"][0]["type"], "model_attributes_type");
+    let plain = env
+        .http
+        .post(env.at("/apps"))
+        .body(r#"{"mcpServers":{},"unknown":1}"#);
+    assert_eq!(plain.send().await.unwrap().status(), 200);
+}
+
+#[tokio::test]
+async fn the_errors_of_the_reference() {
+    let Some(path) = golden("reference-run/env/mcp_wire.json") else {
+        return;
+    };
+    let golden: Value = serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap();
+    let env = Env::start().await;
+    for (name, case) in golden["errors"].as_object().unwrap() {
+        let request = &case["request"];
+        let method = request["method"]
+            .as_str()
+            .unwrap()
+            .parse::<Method>()
+            .unwrap();
+        let mut call = env
+            .http
+            .request(method, env.at(request["path"].as_str().unwrap()));
+        if !request["body"].is_null() {
+            call = call.json(&request["body"]);
+        }
+        let response = call.send().await.unwrap();
+        assert_eq!(
+            u64::from(response.status().as_u16()),
+            case["http_status"].as_u64().unwrap(),
+            "{name}"
+        );
+        let mut body: Value = response.json().await.unwrap();
+        let mut right = case["body"].clone();
+        for body in [&mut body, &mut right] {
+            if let Some(duration) = body.get_mut("duration_ms") {
+                *duration = json!(duration.is_number());
+            }
+        }
+        assert_eq!(body, right, "{name}");
+    }
+}
+
+#[tokio::test]
+async fn servers_start_serve_and_stay() {
+    let env = Env::start().await;
+    let config = json!({"mcpServers": {"stub": stub_server()}}).to_string();
+    let response = env.post("/apps", config.clone()).await;
+    let status = response.status();
+    let body: Value = response.json().await.unwrap();
+    assert_eq!(status, 200, "{body}");
+    assert_eq!(body["servers"], json!(["stub"]));
+    assert!(body["duration_ms"].as_f64().unwrap() > 0.0);
+    let again: Value = env.post("/apps", config).await.json().await.unwrap();
+    assert_eq!(again, json!({"servers": ["stub"], "duration_ms": 0.0}));
+
+    let state: Value = env.get("/apps").await.json().await.unwrap();
+    assert_eq!(state["servers"][0]["name"], "stub");
+    assert_eq!(state["servers"][0]["state"], "ready");
+
+    // The agent's side: both spellings of the address, and the variable with the root.
+    for path in ["/mcp", "/mcp/"] {
+        let ask = async |body: Value, session: Option<&str>| {
+            let mut request = env
+                .http
+                .post(env.at(path))
+                .header("accept", "application/json, text/event-stream")
+                .json(&body);
+            if let Some(session) = session {
+                request = request.header("mcp-session-id", session);
+            }
+            let response = request.send().await.unwrap();
+            let session = response
+                .headers()
+                .get("mcp-session-id")
+                .map(|id| id.to_str().unwrap().to_owned());
+            (session, response.text().await.unwrap())
+        };
+        let initialize = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
+            "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}});
+        let (session, _) = ask(initialize, None).await;
+        let call = json!({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {"name": "echo", "arguments": {}}});
+        let (_, answer) = ask(call, session.as_deref()).await;
+        assert!(answer.contains(env.files().to_str().unwrap()), "{answer}");
+    }
+
+    // One that cannot start: at once, with the reason; the old one keeps serving.
+    let bad = json!({"mcpServers": {"stub": stub_server(), "bad": {"transport": "stdio", "command": "no-such-binary"}}});
+    let response = env.post("/apps", bad.to_string()).await;
+    assert_eq!(response.status(), 503);
+    let body: Value = response.json().await.unwrap();
+    assert_eq!(body["detail"]["failed_servers"], json!(["bad"]));
+    let reason = body["detail"]["details"]["bad"]["error"].as_str().unwrap();
+    assert!(reason.contains("no-such-binary"), "{reason}");
+    let unusable = json!({"mcpServers": {"x": {"transport": "carrier-pigeon"}}});
+    let response = env.post("/apps", unusable.to_string()).await;
+    assert_eq!(response.status(), 400);
+    assert!(response.json::<Value>().await.unwrap()["detail"].is_string());
+    let state: Value = env.get("/apps").await.json().await.unwrap();
+    assert_eq!(state["servers"][0]["name"], "stub");
+
+    // An empty configuration is one, and ends the servers.
+    let response = env.post("/apps", r#"{"mcpServers":{}}"#).await;
+    assert_eq!(
+        response.json::<Value>().await.unwrap()["servers"],
+        json!([])
+    );
+    let id = env.id();
+    until("the servers end", || support::descendants(id).is_empty()).await;
+}
+
+#[tokio::test]
+async fn pages_of_other_sites_are_kept_out() {
+    let env = Env::start_with(|command| {
+        command.args(["--allowed-host", "env.example"]);
+    })
+    .await;
+    for (origin, status) in [
+        ("http://evil.example", 403),
+        ("null", 403),
+        ("http://localhost:3000", 200),
+        ("https://env.example", 200),
+    ] {
+        let request = env
+            .http
+            .post(env.at("/apps"))
+            .header("origin", origin)
+            .body(r#"{"mcpServers":{}}"#);
+        assert_eq!(request.send().await.unwrap().status(), status, "{origin}");
+    }
+}
+
+#[tokio::test]
+async fn a_token_is_asked_for_where_one_is_set() {
+    let env = Env::start_with(|command| {
+        command.env("ENV_AUTH_TOKEN", "hush-hush");
+    })
+    .await;
+    assert_eq!(env.get("/health").await.status(), 200);
+    assert_eq!(env.get("/").await.status(), 200);
+    for path in ["/apps", "/openapi.json", "/mcp/", "/nope"] {
+        let response = env.get(path).await;
+        assert_eq!(response.status(), 401, "{path}");
+        assert_eq!(response.headers()["www-authenticate"], "Bearer");
+    }
+    let with = |token: &str| env.http.get(env.at("/apps")).bearer_auth(token).send();
+    assert_eq!(with("hush").await.unwrap().status(), 401);
+    assert_eq!(with("hush-hush!").await.unwrap().status(), 401);
+    assert_eq!(with("hush-hush").await.unwrap().status(), 200);
+    assert!(!env.log().contains("hush-hush"));
+}

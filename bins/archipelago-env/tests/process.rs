@@ -1,0 +1,157 @@
+//! The program: start, stop, exit codes, health check.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    missing_docs,
+    reason = "test code"
+)]
+
+mod support;
+
+use std::process::Stdio;
+
+use nix::sys::signal::Signal;
+use serde_json::json;
+use support::{Env, PATIENCE, descendants, stub_server, until};
+use tokio::process::Command;
+
+fn program() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_archipelago-env"));
+    command
+        .stdin(Stdio::null())
+        .env_remove("ENV")
+        .kill_on_drop(true);
+    command
+}
+
+async fn run(command: &mut Command) -> (Option<i32>, String) {
+    let output = tokio::time::timeout(PATIENCE, command.output())
+        .await
+        .unwrap()
+        .unwrap();
+    (
+        output.status.code(),
+        String::from_utf8(output.stderr).unwrap(),
+    )
+}
+
+#[tokio::test]
+async fn a_port_in_use() {
+    let env = Env::start().await;
+    let port = env.url.rsplit(':').next().unwrap();
+    let home = tempfile::tempdir().unwrap();
+    let (code, message) = run(program()
+        .env("PORT", port)
+        .env("FILESYSTEM_ROOT", home.path().join("f"))
+        .env("APPS_DATA_ROOT", home.path().join("a")))
+    .await;
+    assert_eq!(code, Some(2));
+    assert!(
+        message.starts_with(&format!("error: cannot listen on 127.0.0.1:{port}: ")),
+        "{message}"
+    );
+    assert!(message.contains("in use"), "{message}");
+}
+
+#[tokio::test]
+async fn settings_that_cannot_be_used() {
+    let home = tempfile::tempdir().unwrap();
+    let file = home.path().join("file");
+    std::fs::write(&file, "").unwrap();
+    let (code, message) = run(program()
+        .args(["--port", "0", "--filesystem-root"])
+        .arg(&file))
+    .await;
+    assert_eq!(code, Some(2));
+    assert!(
+        message.contains(file.to_str().unwrap()) && message.contains("`filesystem`"),
+        "{message}"
+    );
+    for (variable, value) in [("ENV", "bogus"), ("PORT", "http")] {
+        let (code, message) = run(program().env(variable, value)).await;
+        assert_eq!(code, Some(2));
+        assert!(message.contains(value), "{message}");
+    }
+}
+
+#[tokio::test]
+async fn healthcheck() {
+    let mut env = Env::start().await;
+    let port = env.url.rsplit(':').next().unwrap().to_owned();
+    let (code, message) = run(program().args(["healthcheck", "--port", &port])).await;
+    assert_eq!((code, message.as_str()), (Some(0), ""));
+    // As in a container that listens on all interfaces.
+    let (code, _) = run(program()
+        .arg("healthcheck")
+        .env("HOST", "0.0.0.0")
+        .env("PORT", &port))
+    .await;
+    assert_eq!(code, Some(0));
+    env.child.kill().await.unwrap();
+    let (code, message) = run(program().args(["healthcheck", "--port", &port])).await;
+    assert_eq!(code, Some(1));
+    assert!(message.contains(&format!("127.0.0.1:{port}")), "{message}");
+}
+
+#[tokio::test]
+async fn logs_are_lines_for_people_or_json() {
+    let env = Env::start().await;
+    env.get("/apps").await;
+    let seen = |env: &Env| env.log().contains("/apps");
+    until("the request is logged", || seen(&env)).await;
+    let env = Env::start_with(|command| {
+        command.env("ENV", "prod");
+    })
+    .await;
+    env.get("/apps").await;
+    until("the request is logged", || seen(&env)).await;
+    let log = env.log();
+    let line = log.lines().find(|line| line.contains("/apps")).unwrap();
+    let line: serde_json::Value = serde_json::from_str(line).unwrap();
+    assert_eq!(line["fields"]["status"], 200);
+}
+
+/// An environment with a server that does not want to end, and a client that holds a stream open.
+async fn busy() -> (Env, Vec<u32>, reqwest::Response) {
+    let env = Env::start().await;
+    let mut stubborn = stub_server();
+    let script = format!(
+        "trap '' TERM; {}; sleep 600",
+        stubborn["args"][1].as_str().unwrap()
+    );
+    stubborn["args"][1] = json!(script);
+    let config = json!({"mcpServers": {"one": stub_server(), "stubborn": stubborn}});
+    let response = env.post("/apps", config.to_string()).await;
+    assert_eq!(response.status(), 200, "{}", response.text().await.unwrap());
+    // A snapshot that nobody reads.
+    std::fs::write(env.files().join("zeros"), vec![0; 64 << 20]).unwrap();
+    let mut snapshot = env.post("/data/snapshot", "").await;
+    snapshot.chunk().await.unwrap();
+    let servers = descendants(env.id());
+    assert!(servers.len() >= 2);
+    (env, servers, snapshot)
+}
+
+fn alive(ids: &[u32]) -> bool {
+    ids.iter()
+        .any(|id| std::path::Path::new(&format!("/proc/{id}")).exists())
+}
+
+#[tokio::test]
+async fn a_signal_ends_it_and_its_servers() {
+    for signal in [Signal::SIGTERM, Signal::SIGINT] {
+        let (mut env, servers, _open) = busy().await;
+        env.signal(signal);
+        assert_eq!(env.ended().await, Some(0), "{}", env.log());
+        until("the servers are gone", || !alive(&servers)).await;
+    }
+}
+
+#[tokio::test]
+async fn closing_its_input_ends_it_and_its_servers() {
+    let (mut env, servers, _open) = busy().await;
+    drop(env.child.stdin.take());
+    assert_eq!(env.ended().await, Some(0));
+    until("the servers are gone", || !alive(&servers)).await;
+}

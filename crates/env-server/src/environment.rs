@@ -1,0 +1,41 @@
+//! The state that requests share.
+
+use std::sync::{Arc, Mutex};
+
+use mcp_gateway::Gateway;
+use tokio::sync::Semaphore;
+
+use crate::settings::Settings;
+
+/// One environment. Clones are handles to the same one.
+#[derive(Debug, Clone)]
+pub(crate) struct Environment(Arc<Inner>);
+
+#[derive(Debug)]
+pub(crate) struct Inner {
+    pub(crate) settings: Settings,
+    pub(crate) gateway: Gateway,
+    /// One for each upload and download that may run.
+    pub(crate) transfers: Arc<Semaphore>,
+    /// Held while an archive is moved into place, so that two never mix.
+    pub(crate) placing: Mutex<()>,
+}
+
+impl Environment {
+    pub(crate) fn new(settings: Settings, gateway: Gateway) -> Self {
+        Self(Arc::new(Inner {
+            transfers: Arc::new(Semaphore::new(settings.data.max_transfers)),
+            settings,
+            gateway,
+            placing: Mutex::new(()),
+        }))
+    }
+}
+
+impl std::ops::Deref for Environment {
+    type Target = Inner;
+
+    fn deref(&self) -> &Inner {
+        &self.0
+    }
+}

@@ -1,0 +1,85 @@
+//! The routes.
+
+use axum::Router;
+use axum::extract::DefaultBodyLimit;
+use axum::middleware::{from_fn, from_fn_with_state};
+use axum::response::{IntoResponse as _, Response};
+use axum::routing::{get, post};
+use http::StatusCode;
+use tower_http::catch_panic::CatchPanicLayer;
+use tower_http::request_id::{MakeRequestUuid, PropagateRequestIdLayer, SetRequestIdLayer};
+
+use crate::conventions::conventions;
+use crate::environment::Environment;
+use crate::guard::guard;
+use crate::{api_description, apps, data};
+
+/// Every path but `/mcp`, with its methods as the header `Allow` names them.
+pub(crate) const METHODS: [(&str, &str); 8] = [
+    ("/health", "GET"),
+    ("/", "GET"),
+    ("/docs", "GET"),
+    ("/redoc", "GET"),
+    ("/openapi.json", "GET"),
+    ("/apps", "GET, POST"),
+    ("/data/populate", "POST"),
+    ("/data/snapshot", "POST"),
+];
+
+pub(crate) fn router(environment: &Environment) -> Router {
+    Router::new()
+        .route("/health", get(|| async { "OK" }))
+        .route("/", get(|| async { "Archipelago Environment" }))
+        .route("/docs", get(api_description::page))
+        .route("/redoc", get(api_description::page))
+        .route("/openapi.json", get(api_description::openapi))
+        .route("/apps", get(apps::state).post(apps::configure))
+        .route("/data/populate", post(data::populate))
+        .route("/data/snapshot", post(data::snapshot))
+        // Bodies are counted where they are read.
+        .layer(DefaultBodyLimit::disable())
+        .with_state(environment.clone())
+        .merge(environment.gateway.router())
+        .layer(from_fn(conventions))
+        .layer(from_fn_with_state(environment.clone(), guard))
+        .layer(CatchPanicLayer::custom(panicked))
+        .layer(from_fn(log))
+        .layer(PropagateRequestIdLayer::x_request_id())
+        .layer(SetRequestIdLayer::x_request_id(MakeRequestUuid))
+}
+
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "the signature tower-http asks for"
+)]
+fn panicked(panic: Box<dyn std::any::Any + Send>) -> Response {
+    let message = panic
+        .downcast_ref::<String>()
+        .map(String::as_str)
+        .or_else(|| panic.downcast_ref::<&str>().copied());
+    tracing::error!(message = message.unwrap_or("unknown"), "a request panicked");
+    (StatusCode::INTERNAL_SERVER_ERROR, "Internal Server Error").into_response()
+}
+
+/// One line for each request, when its answer begins. Calls of the agent are many and have their own
+/// record, so they are told at a lower level.
+async fn log(request: axum::extract::Request, next: axum::middleware::Next) -> Response {
+    let started = std::time::Instant::now();
+    let method = request.method().clone();
+    let path = request.uri().path().to_owned();
+    let id = request
+        .headers()
+        .get("x-request-id")
+        .and_then(|id| id.to_str().ok())
+        .unwrap_or_default()
+        .to_owned();
+    let response = next.run(request).await;
+    let status = response.status().as_u16();
+    let milliseconds = started.elapsed().as_millis();
+    if matches!(path.as_str(), "/mcp" | "/mcp/" | "/health") {
+        tracing::debug!(%method, path, status, milliseconds, id, "answered");
+    } else {
+        tracing::info!(%method, path, status, milliseconds, id, "answered");
+    }
+    response
+}
