@@ -7,14 +7,12 @@ use formats::apps::AppsConfig;
 use sandbox::{ProcessSandbox, Sandbox as _, StartRequest, StopKind};
 use snapshot::World;
 
-/// The program beside this test's own, if it is there and is the environment.
-fn program() -> Option<PathBuf> {
+/// The program `name` beside this test's own, if it is built and its help mentions `option`.
+fn program(name: &str, option: &str) -> Option<PathBuf> {
     let test = std::env::current_exe().unwrap();
-    let program = test.parent()?.parent()?.join("archipelago-env");
+    let program = test.parent()?.parent()?.join(name);
     let help = std::process::Command::new(&program).arg("--help").output();
-    let knows_us = help
-        .is_ok_and(|help| String::from_utf8_lossy(&help.stdout).contains("--stop-on-stdin-close"));
-    if knows_us {
+    if help.is_ok_and(|help| String::from_utf8_lossy(&help.stdout).contains(option)) {
         return Some(program);
     }
     let required = std::env::var_os("ARCHIPELAGO_REQUIRE").is_some_and(|value| value == "all");
@@ -23,9 +21,13 @@ fn program() -> Option<PathBuf> {
     None
 }
 
+fn environment() -> Option<PathBuf> {
+    program("archipelago-env", "--stop-on-stdin-close")
+}
+
 #[tokio::test]
 async fn a_world_goes_through_the_real_environment() {
-    let Some(program) = program() else {
+    let Some(program) = environment() else {
         return;
     };
     let place = tempfile::tempdir().unwrap();
@@ -100,4 +102,32 @@ async fn a_world_goes_through_the_real_environment() {
             .count(),
         0
     );
+}
+
+#[tokio::test]
+async fn a_program_of_the_sandbox_serves_tools_from_the_rewritten_root() {
+    let (Some(environment), Some(server)) =
+        (environment(), program("filesystem-server", "--writable"))
+    else {
+        return;
+    };
+    let place = tempfile::tempdir().unwrap();
+    let sandbox = ProcessSandbox::new(environment, [""; 0])
+        .inherit(std::env::vars_os())
+        .with_program("filesystem-server", server);
+    let log = place.path().join("environment.log");
+    let running = sandbox
+        .start(StartRequest::new("tools", &log))
+        .await
+        .unwrap();
+    let mut config: AppsConfig = serde_json::from_str(
+        r#"{"mcpServers": {"files": {"transport": "stdio", "command": "filesystem-server",
+            "cwd": "/filesystem", "env": {"APP_FS_ROOT": "/filesystem"}}}}"#,
+    )
+    .unwrap();
+    assert_eq!(running.rewrite(&mut config).len(), 2);
+    let applied = running.client().apps(&config).await.unwrap();
+    assert_eq!(applied.servers, ["files"]);
+    let stopped = running.stop().await;
+    assert!(stopped.remarks.is_empty(), "{stopped:?}");
 }
