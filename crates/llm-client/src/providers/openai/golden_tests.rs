@@ -18,10 +18,11 @@ use testkit::openai::{OpenAiStub, Script, Turn};
 
 use self::expected::{Edit, Outcome};
 use super::request::Body;
-use super::{Dialect, answer, failure};
+use super::{Dialect, answer};
 use crate::call::{CallLabels, ChatRequest};
 use crate::error::ChatError;
 use crate::extra_args::Settings;
+use crate::providers::failure;
 use crate::repair::ToolNames;
 
 type Vectors = BTreeMap<String, Value>;

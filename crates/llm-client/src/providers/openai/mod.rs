@@ -3,7 +3,6 @@
 mod answer;
 mod dialect;
 mod endpoint;
-mod failure;
 mod parameters;
 mod request;
 mod transport;
@@ -26,6 +25,7 @@ use crate::call::{CallLabels, ChatRequest};
 use crate::error::{ChatError, ChatErrorKind};
 use crate::extra_args::Settings;
 use crate::provider::{Provider, Reply};
+use crate::providers::failure;
 use request::Body;
 use transport::{Exchange, NotJson, Refusal, TooLong};
 

@@ -1,6 +1,6 @@
 //! The body of a request.
 
-use formats::chat::ToolDefinition;
+use formats::chat::{Content, Message, Role, ToolDefinition};
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 
@@ -46,8 +46,33 @@ impl<'a> Body<'a> {
             parameters,
             dialect,
             names,
-        })
+        }
+        .without_blank_turns())
     }
+
+    /// Whether a proxy translates the request for a provider.
+    fn is_for(&self, provider: &str) -> bool {
+        self.dialect == Dialect::Proxy && self.model.starts_with(provider)
+    }
+
+    /// Anthropic refuses blank texts, and takes an assistant's turn at the end for the beginning of the
+    /// reply; so an assistant's turn of nothing goes (`spec/llm.md` §6.1, §18.2).
+    fn without_blank_turns(mut self) -> Self {
+        if self.is_for("anthropic/") {
+            self.entries.retain(|entry| match entry {
+                Entry::Message(message) => !is_blank_turn(message),
+                Entry::Calls { .. } | Entry::Result { .. } => true,
+            });
+        }
+        self
+    }
+}
+
+fn is_blank_turn(message: &Message) -> bool {
+    message.role == Role::Assistant
+        && message.content.as_ref().is_none_or(Content::is_blank)
+        && !message.extra.contains_key("thinking_blocks")
+        && message.reasoning_content().is_none()
 }
 
 impl Serialize for Body<'_> {
@@ -55,8 +80,8 @@ impl Serialize for Body<'_> {
         let style = Style {
             dialect: self.dialect,
             names: &self.names,
-            pictures_in_results: self.dialect == Dialect::Proxy
-                && self.model.starts_with("anthropic/"),
+            anthropic: self.is_for("anthropic/"),
+            marks: self.is_for("anthropic/") || self.is_for("bedrock/"),
         };
         let mut map = serializer.serialize_map(None)?;
         map.serialize_entry("model", self.model)?;
@@ -82,3 +107,6 @@ impl Serialize for Body<'_> {
         map.end()
     }
 }
+
+#[cfg(test)]
+mod tests;
