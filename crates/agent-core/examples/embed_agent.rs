@@ -20,7 +20,9 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let numbers = json!({"type": "object", "properties": {"a": {"type": "integer"}, "b": {"type": "integer"}}});
     let add = FunctionTool::new("add", "Adds two numbers.", numbers, |given| async move {
         let number = |name| given.get(name).and_then(serde_json::Value::as_i64);
-        let (a, b) = number("a").zip(number("b")).ok_or("`a` and `b` are needed")?;
+        let (a, b) = number("a")
+            .zip(number("b"))
+            .ok_or("`a` and `b` are needed")?;
         Ok(ToolOutput::text((a + b).to_string()))
     });
     let input = RunInput::new(models.resolve("scripted/sum.json", &Object::new())?)

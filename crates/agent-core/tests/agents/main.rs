@@ -18,6 +18,7 @@ mod calls;
 mod configuration;
 mod connection;
 mod events;
+mod golden;
 mod loop_agent;
 mod replies;
 mod toolbelt;

@@ -1,5 +1,6 @@
 //! A real MCP server over streamable HTTP with tools of every kind.
 
+use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -35,6 +36,8 @@ pub struct State {
     /// Calls that are running, and the most that ever were.
     pub running: AtomicUsize,
     pub most_running: AtomicUsize,
+    /// Results to give, in order, before the tools' own.
+    pub replay: Mutex<VecDeque<CallToolResult>>,
 }
 
 #[derive(Clone)]
@@ -261,6 +264,9 @@ impl Handler {
         arguments: &Value,
         context: &RequestContext<RoleServer>,
     ) -> Result<CallToolResult, ErrorData> {
+        if let Some(recorded) = self.state.replay.lock().unwrap().pop_front() {
+            return Ok(recorded);
+        }
         Ok(match name {
             "echo" => said(arguments["text"].as_str().unwrap_or("(no text)")),
             "image" => CallToolResult::success(vec![ContentBlock::image(
