@@ -137,6 +137,7 @@ impl Run {
     fn take_in(&mut self, response: ChatResponse) -> Turn {
         let mut message = response.message;
         message.role = Role::Assistant;
+        drop_blank_blocks(&mut message);
         for id in self.conversation.make_ids_distinct(&mut message) {
             self.warn(format!(
                 "the call id `{id}` was used before; it was replaced"
@@ -234,6 +235,16 @@ fn kind_of(message: &Message, finish_reason: &FinishReason) -> TurnKind {
             TurnKind::Unusable(Unusable::Empty)
         }
         _ => TurnKind::Text,
+    }
+}
+
+/// Takes blank texts out of a list of blocks: no provider takes them back (pitfall A8).
+fn drop_blank_blocks(message: &mut Message) {
+    if let Some(Content::Blocks(blocks)) = &mut message.content {
+        blocks.retain(|block| block.as_text().is_none_or(|text| !text.trim().is_empty()));
+        if blocks.is_empty() {
+            message.content = None;
+        }
     }
 }
 

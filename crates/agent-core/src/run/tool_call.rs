@@ -82,8 +82,17 @@ impl Run {
         self.answer_to(tried)
     }
 
-    /// What the model is told.
+    /// What the model is told; failures are marked for providers that take the mark (Anthropic).
     pub(super) fn answer_to(&self, tried: Tried) -> Answered {
+        let mut answered = self.in_words(tried);
+        if answered.outcome != ToolOutcome::Ok {
+            let extra = &mut answered.result.message.extra;
+            extra.insert("is_error".to_owned(), true.into());
+        }
+        answered
+    }
+
+    fn in_words(&self, tried: Tried) -> Answered {
         let call = &tried.call;
         let name = &call.function.name;
         let mut fatal = None;

@@ -133,6 +133,11 @@ async fn a8_and_a9_no_result_is_blank_and_no_part_is_lost() {
             "user: <1 images>",
         ]
     );
+    let failed: Vec<bool> = trajectory.messages[2..8]
+        .iter()
+        .map(|message| message.extra.get("is_error") == Some(&json!(true)))
+        .collect();
+    assert_eq!(failed, [false, false, false, true, true, true]);
     let outcomes: Vec<String> = events
         .of("tool_result")
         .iter()
@@ -150,9 +155,9 @@ async fn tools_that_only_read_run_side_by_side_and_answer_in_order() {
     let look = |ms: u64| ("look", json!({"ms": ms}));
     let script = Script::new([
         calls(&[
-            look(400),
-            look(50),
-            look(200),
+            look(1200),
+            look(900),
+            look(1000),
             ("counter", json!({})),
             look(10),
         ]),
@@ -178,7 +183,7 @@ async fn finished_calls_are_kept_when_the_run_is_cut_off_beside_them() {
         ("look", json!({"ms": 60_000})),
         ("look", json!({"ms": 1})),
     ])]);
-    let trajectory = go("loop_agent", json!({"timeout": 1}), script.model(), &server).await;
+    let trajectory = go("loop_agent", json!({"timeout": 3}), script.model(), &server).await;
     assert_eq!(end(&trajectory).2, "run_timeout");
     let lines = lines(&trajectory);
     assert_eq!(lines.len(), 4, "{lines:?}");

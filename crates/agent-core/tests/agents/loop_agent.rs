@@ -79,13 +79,13 @@ async fn scenario_2_a_timed_out_call_does_not_lose_its_sibling() {
         ]),
         text("done"),
     ]);
-    let settings = json!({"tool_call_timeout": 0.3});
+    let settings = json!({"tool_call_timeout": 1});
     let trajectory = go("loop_agent", settings, script.model(), &server).await;
     assert_completed(&trajectory);
     let next = script.asked()[1].lines();
     assert_eq!(next[2], "tool: one");
     assert!(
-        next[3].starts_with("tool: The call of `slow` timed out after 0.3 s"),
+        next[3].starts_with("tool: The call of `slow` timed out after 1 s"),
         "{next:?}"
     );
     let answers = &script.asked()[1].messages[2..4];
@@ -101,9 +101,9 @@ async fn scenario_2_a_timed_out_call_does_not_lose_its_sibling() {
 #[tokio::test]
 async fn a_result_just_after_the_limit_is_used() {
     let server = Server::start().await;
-    let script = Script::new([calls(&[("slow", json!({"ms": 1200}))]), text("done")]);
+    let script = Script::new([calls(&[("slow", json!({"ms": 2500}))]), text("done")]);
     // Grace is as long as the limit, at most 5 s.
-    let settings = json!({"tool_call_timeout": 1});
+    let settings = json!({"tool_call_timeout": 2});
     let trajectory = go("loop_agent", settings, script.model(), &server).await;
     assert_completed(&trajectory);
     assert_eq!(lines(&trajectory)[2], "tool: awake");
@@ -278,7 +278,7 @@ async fn turn_warnings_count_down() {
 }
 
 #[tokio::test]
-async fn scenario_6_step_limit_timeout_and_cancellation_keep_the_history() {
+async fn scenario_6_the_step_limit_keeps_the_history() {
     let server = Server::start().await;
     let script = Script::new([calls(&[("echo", json!({"text": "x"}))])]);
     let settings = json!({"max_steps": 1});
@@ -288,30 +288,60 @@ async fn scenario_6_step_limit_timeout_and_cancellation_keep_the_history() {
         (AgentStatus::Failed, "model", "step_limit")
     );
     assert_eq!(trajectory.messages.len(), 3);
+}
 
-    let slow = || {
-        Script::new([
-            calls(&[("echo", json!({"text": "x"}))]),
-            calls(&[
-                ("slow", json!({"ms": 60_000})),
-                ("echo", json!({"text": "y"})),
-            ]),
-        ])
-    };
-    let settings = json!({"timeout": 1});
-    let trajectory = go("loop_agent", settings, slow().model(), &server).await;
+/// A run that hangs in its third call.
+fn hanging(server: &Server) -> RunInput {
+    let script = Script::new([
+        calls(&[("echo", json!({"text": "x"}))]),
+        calls(&[
+            ("slow", json!({"ms": 60_000})),
+            ("echo", json!({"text": "y"})),
+        ]),
+    ]);
+    RunInput::new(script.model())
+        .agent("loop_agent", json!({}))
+        .user("go")
+        .tools(ToolSources::gateway(&server.url))
+}
+
+fn assert_whole_history(trajectory: &formats::trajectory::Trajectory) {
+    assert_eq!(trajectory.messages.len(), 6, "{:?}", lines(trajectory));
+    assert_every_call_answered(&trajectory.messages);
+    assert_eq!(lines(trajectory)[2], "tool: x");
+    assert!(trajectory.usage.is_some());
+}
+
+#[tokio::test]
+async fn scenario_6_the_timeout_keeps_the_history() {
+    let server = Server::start().await;
+    let input = hanging(&server).agent("loop_agent", json!({"timeout": 3}));
+    let trajectory = run(&Agents::builtin(), input).await.unwrap();
     assert_eq!(
         end(&trajectory),
         (AgentStatus::Error, "infrastructure", "run_timeout")
     );
-    assert_eq!(trajectory.messages.len(), 6);
-    assert_every_call_answered(&trajectory.messages);
-    assert!(trajectory.time_elapsed > 0.5, "{}", trajectory.time_elapsed);
+    assert_whole_history(&trajectory);
+    assert!(trajectory.time_elapsed > 1.0, "{}", trajectory.time_elapsed);
+}
 
-    let mut input = RunInput::new(slow().model())
-        .agent("loop_agent", json!({}))
-        .user("go")
-        .tools(ToolSources::gateway(&server.url));
+#[tokio::test]
+async fn scenario_6_the_outer_limit_keeps_the_history() {
+    let server = Server::start().await;
+    let mut input = hanging(&server);
+    input.limit = std::time::Duration::from_secs(3);
+    let trajectory = run(&Agents::builtin(), input).await.unwrap();
+    assert_eq!(
+        end(&trajectory),
+        (AgentStatus::Error, "infrastructure", "outer_limit")
+    );
+    assert_whole_history(&trajectory);
+}
+
+#[tokio::test]
+async fn scenario_6_cancellation_keeps_the_history() {
+    let server = Server::start().await;
+    let mut input = hanging(&server);
     let cancel = input.cancel.clone();
     input.observer = Arc::new(CancelOn("slow", cancel));
     let trajectory = run(&Agents::builtin(), input).await.unwrap();
@@ -319,21 +349,7 @@ async fn scenario_6_step_limit_timeout_and_cancellation_keep_the_history() {
         end(&trajectory),
         (AgentStatus::Cancelled, "cancelled", "cancelled")
     );
-    assert_eq!(trajectory.messages.len(), 6);
-    assert_every_call_answered(&trajectory.messages);
-    assert!(trajectory.usage.is_some());
-
-    let mut input = RunInput::new(slow().model())
-        .agent("loop_agent", json!({}))
-        .user("go")
-        .tools(ToolSources::gateway(&server.url));
-    input.limit = std::time::Duration::from_millis(800);
-    let trajectory = run(&Agents::builtin(), input).await.unwrap();
-    assert_eq!(
-        end(&trajectory),
-        (AgentStatus::Error, "infrastructure", "outer_limit")
-    );
-    assert_eq!(trajectory.messages.len(), 6);
+    assert_whole_history(&trajectory);
 }
 
 /// Cancels the run when a tool is called.

@@ -79,6 +79,35 @@ async fn a8_three_empty_replies_in_a_row_end_the_run() {
 }
 
 #[tokio::test]
+async fn a8_blank_texts_beside_calls_are_not_sent_back() {
+    let thinking = json!({"type": "thinking", "thinking": "hm", "signature": "s"});
+    let mut message = Message::assistant("");
+    message.content = Some(
+        vec![
+            serde_json::from_value(thinking.clone()).unwrap(),
+            Block::text(""),
+        ]
+        .into(),
+    );
+    message.tool_calls = vec![formats::chat::ToolCall::new(
+        "c1",
+        "toolbelt_list_tools",
+        "{}",
+    )];
+    let script = Script::new([
+        Say::Reply(message, FinishReason::ToolCalls, usage(10, 5)),
+        crate::support::model::calls(&[(
+            "final_answer",
+            json!({"answer": "x", "status": "completed"}),
+        )]),
+    ]);
+    let trajectory = of("react_toolbelt_agent", json!({}), &script).await;
+    assert_completed(&trajectory);
+    let sent = serde_json::to_value(&script.asked()[1].messages[1]).unwrap();
+    assert_eq!(sent["content"], json!([thinking]));
+}
+
+#[tokio::test]
 async fn cut_off_filtered_and_malformed_replies_are_no_answers() {
     for (reason, kind) in [
         (FinishReason::Length, "replies_cut_off"),
@@ -172,7 +201,7 @@ async fn a_model_that_times_out_uses_up_its_step_and_three_times_ends_the_run() 
 
     // The limit is that of the settings.
     let script = Script::new([Say::Hang, text("42")]);
-    let trajectory = of("loop_agent", json!({"llm_response_timeout": 0.2}), &script).await;
+    let trajectory = of("loop_agent", json!({"llm_response_timeout": 0.5}), &script).await;
     assert_completed(&trajectory);
 }
 
