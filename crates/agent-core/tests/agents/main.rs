@@ -4,6 +4,7 @@
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::panic,
+    clippy::print_stderr,
     clippy::large_enum_variant,
     clippy::needless_pass_by_value,
     missing_docs,
