@@ -269,27 +269,9 @@ async fn servers_start_serve_and_stay() {
 
     // The agent's side: both spellings of the address, and the variable with the root.
     for path in ["/mcp", "/mcp/"] {
-        let ask = async |body: Value, session: Option<&str>| {
-            let mut request = env
-                .http
-                .post(env.at(path))
-                .header("accept", "application/json, text/event-stream")
-                .json(&body);
-            if let Some(session) = session {
-                request = request.header("mcp-session-id", session);
-            }
-            let response = request.send().await.unwrap();
-            let session = response
-                .headers()
-                .get("mcp-session-id")
-                .map(|id| id.to_str().unwrap().to_owned());
-            (session, response.text().await.unwrap())
-        };
-        let initialize = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
-            "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}});
-        let (session, _) = ask(initialize, None).await;
+        let session = env.mcp_session(path).await;
         let call = json!({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {"name": "echo", "arguments": {}}});
-        let (_, answer) = ask(call, session.as_deref()).await;
+        let (_, answer) = env.mcp(path, Some(&session), call).await;
         assert!(answer.contains(env.files().to_str().unwrap()), "{answer}");
     }
 

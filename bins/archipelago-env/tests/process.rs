@@ -13,7 +13,7 @@ use std::process::Stdio;
 
 use nix::sys::signal::Signal;
 use serde_json::json;
-use support::{Env, PATIENCE, descendants, stub_server, until};
+use support::{Env, PATIENCE, descendants, noise, stub_server, until};
 use tokio::process::Command;
 
 fn program() -> Command {
@@ -112,8 +112,13 @@ async fn logs_are_lines_for_people_or_json() {
     assert_eq!(line["fields"]["status"], 200);
 }
 
-/// An environment with a server that does not want to end, and a client that holds a stream open.
-async fn busy() -> (Env, Vec<u32>, reqwest::Response) {
+/// An environment with a server that does not want to end, a client that does not read its snapshot,
+/// and a call that never answers.
+async fn busy() -> (
+    Env,
+    Vec<u32>,
+    (reqwest::Response, tokio::task::JoinHandle<()>),
+) {
     let env = Env::start().await;
     let mut stubborn = stub_server();
     let script = format!(
@@ -125,12 +130,25 @@ async fn busy() -> (Env, Vec<u32>, reqwest::Response) {
     let response = env.post("/apps", config.to_string()).await;
     assert_eq!(response.status(), 200, "{}", response.text().await.unwrap());
     // A snapshot that nobody reads.
-    std::fs::write(env.files().join("zeros"), vec![0; 64 << 20]).unwrap();
+    std::fs::write(env.files().join("noise"), noise(12 << 20)).unwrap();
     let mut snapshot = env.post("/data/snapshot", "").await;
     snapshot.chunk().await.unwrap();
-    let servers = descendants(env.id());
-    assert!(servers.len() >= 2);
-    (env, servers, snapshot)
+    let session = env.mcp_session("/mcp/").await;
+    let request = env
+        .http
+        .post(env.at("/mcp/"))
+        .header("accept", "application/json, text/event-stream")
+        .header("mcp-session-id", session)
+        .json(&json!({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {"name": "one_hang", "arguments": {}}}));
+    let call = tokio::spawn(async move {
+        let _ = request.send().await.map(reqwest::Response::text);
+    });
+    let id = env.id();
+    until("the call hangs in its server", || {
+        descendants(id).len() >= 3
+    })
+    .await;
+    (env, descendants(id), (snapshot, call))
 }
 
 fn alive(ids: &[u32]) -> bool {
@@ -138,14 +156,22 @@ fn alive(ids: &[u32]) -> bool {
         .any(|id| std::path::Path::new(&format!("/proc/{id}")).exists())
 }
 
+async fn ends_at(signal: Signal) {
+    let (mut env, servers, _open) = busy().await;
+    env.signal(signal);
+    assert_eq!(env.ended().await, Some(0), "{}", env.log());
+    until("the servers are gone", || !alive(&servers)).await;
+    eprintln!("gone");
+}
+
 #[tokio::test]
-async fn a_signal_ends_it_and_its_servers() {
-    for signal in [Signal::SIGTERM, Signal::SIGINT] {
-        let (mut env, servers, _open) = busy().await;
-        env.signal(signal);
-        assert_eq!(env.ended().await, Some(0), "{}", env.log());
-        until("the servers are gone", || !alive(&servers)).await;
-    }
+async fn sigterm_ends_it_and_its_servers() {
+    ends_at(Signal::SIGTERM).await;
+}
+
+#[tokio::test]
+async fn sigint_ends_it_and_its_servers() {
+    ends_at(Signal::SIGINT).await;
 }
 
 #[tokio::test]
@@ -154,4 +180,5 @@ async fn closing_its_input_ends_it_and_its_servers() {
     drop(env.child.stdin.take());
     assert_eq!(env.ended().await, Some(0));
     until("the servers are gone", || !alive(&servers)).await;
+    eprintln!("gone");
 }

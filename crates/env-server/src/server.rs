@@ -14,7 +14,7 @@ use crate::environment::Environment;
 use crate::routes;
 use crate::settings::{Settings, Subsystem};
 
-/// How long the servers of the gateway may take to end after the grace is over.
+/// How long the servers of the gateway may take to end when the requests are done or cut off.
 const STOP_SERVERS: Duration = Duration::from_millis(1500);
 
 /// The server of one environment.
@@ -123,7 +123,8 @@ impl BoundServer {
     }
 
     /// Serves until `stop` is cancelled. Then no new connection is taken, requests in flight get
-    /// [`Settings::shutdown_grace`], and every MCP server is stopped.
+    /// [`Settings::shutdown_grace`], and every MCP server is stopped. What is still running after that
+    /// (and after 1.5 s more for MCP servers) ends with the runtime.
     ///
     /// # Errors
     /// When the listener fails.
@@ -140,31 +141,30 @@ impl BoundServer {
         let serving = axum::serve(listener, app)
             .with_graceful_shutdown(stop.clone().cancelled_owned())
             .into_future();
-        let stopping = async {
-            stop.cancelled().await;
-            tracing::info!("stopping");
-            let limit = grace + STOP_SERVERS;
-            if tokio::time::timeout(limit, gateway.shutdown())
-                .await
-                .is_err()
-            {
-                tracing::warn!("MCP servers did not stop in time; they are killed");
+        let mut ending = tokio::spawn({
+            let stop = stop.clone();
+            async move {
+                stop.cancelled().await;
+                tracing::info!("stopping");
+                gateway.shutdown().await;
             }
-            tokio::time::sleep(grace).await;
+        });
+        let served = tokio::select! {
+            served = serving => served,
+            () = async { stop.cancelled().await; tokio::time::sleep(grace).await } => {
+                tracing::warn!("requests were still running at the end");
+                Ok(())
+            }
         };
-        // The event streams of clients end with the gateway; what is still open after the grace is cut.
-        tokio::select! {
-            served = serving => {
-                served?;
-                let limit = grace + STOP_SERVERS;
-                if tokio::time::timeout(limit, gateway.shutdown()).await.is_err() {
-                    tracing::warn!("MCP servers did not stop in time; they are killed");
-                }
-            }
-            () = stopping => {
-                tracing::warn!("connections were still open at the end");
-            }
+        // A listener that failed ends the servers as well.
+        stop.cancel();
+        if tokio::time::timeout(STOP_SERVERS, &mut ending)
+            .await
+            .is_err()
+        {
+            tracing::warn!("MCP servers did not stop in time");
+            ending.abort();
         }
-        Ok(())
+        Ok(served?)
     }
 }

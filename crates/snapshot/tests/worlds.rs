@@ -10,11 +10,13 @@
 
 mod support;
 
+use std::collections::BTreeMap;
 use std::io::{Read as _, Write as _};
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
+use proptest::prelude::*;
 use snapshot::archive::{tar_gz_to_zip, unpack_tar_gz, zip_to_subsystem_tars};
 use snapshot::{
     Change, ChangeKind, CompareOptions, Diff, EntryKind, Limits, World, WorldError, compare,
@@ -303,6 +305,27 @@ fn a_zip_becomes_one_archive_for_each_subsystem() {
     assert_eq!(archives.len(), 1);
 }
 
+#[test]
+fn names_that_are_not_utf_8_stay_apart() {
+    let home = tempfile::tempdir().unwrap();
+    let archive = RawTar::new()
+        .file(b"filesystem/\xfe", b"fe")
+        .file(b"filesystem/\xff", b"ff");
+    let input = write(home.path(), "w.tar.gz", archive.gz());
+    let output = home.path().join("w.zip");
+    tar_gz_to_zip(&input, &output, &Limits::default()).unwrap();
+    let before = World::open(&input).unwrap();
+    let after = World::open(&output).unwrap();
+    let names: Vec<&[u8]> = after
+        .entries()
+        .iter()
+        .map(snapshot::Entry::raw_path)
+        .collect();
+    assert_eq!(names, [b"filesystem/\xfe", b"filesystem/\xff"]);
+    let diff = compare(&before, &after, &CompareOptions::default()).unwrap();
+    assert_eq!((diff.unchanged, diff.changes.len()), (2, 0));
+}
+
 fn kinds(diff: &Diff) -> Vec<(ChangeKind, &str)> {
     diff.changes
         .iter()
@@ -532,4 +555,50 @@ fn the_worlds_of_the_reference() {
     let report = world.write_tar_gz("filesystem", &mut archive).unwrap();
     // The reference counted nine members: four files and five folders.
     assert_eq!((report.files, report.directories), (4, 5));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 60, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// What a diff says is what the arithmetic of two sets of files says.
+    #[test]
+    fn a_diff_is_set_arithmetic(
+        old in proptest::collection::btree_map("[a-d]{1,2}", "[xy\n]{0,3}", 0..8),
+        new in proptest::collection::btree_map("[a-d]{1,2}", "[xy\n]{0,3}", 0..8),
+    ) {
+        let home = tempfile::tempdir().unwrap();
+        let world = |name: &str, files: &BTreeMap<String, String>| {
+            let archive = files.iter().fold(RawTar::new().directory(b"filesystem/"), |tar, (name, content)| {
+                tar.file(format!("filesystem/{name}").as_bytes(), content.as_bytes())
+            });
+            World::open(write(home.path(), name, archive.gz())).unwrap()
+        };
+        let (before, after) = (world("before", &old), world("after", &new));
+        let mut right: Vec<(ChangeKind, String)> = Vec::new();
+        for (name, content) in &old {
+            match new.get(name) {
+                None => right.push((ChangeKind::Deleted, format!("filesystem/{name}"))),
+                Some(now) if now != content => right.push((ChangeKind::Modified, format!("filesystem/{name}"))),
+                Some(_) => {}
+            }
+        }
+        for name in new.keys().filter(|name| !old.contains_key(*name)) {
+            right.push((ChangeKind::Created, format!("filesystem/{name}")));
+        }
+        right.sort_by(|a, b| a.1.cmp(&b.1));
+        let options = CompareOptions { renames: false, ..CompareOptions::default() };
+        let diff = compare(&before, &after, &options).unwrap();
+        let got: Vec<(ChangeKind, String)> =
+            diff.changes.iter().map(|change| (change.kind, change.path.clone())).collect();
+        prop_assert_eq!(got, right);
+        prop_assert_eq!(diff.files_before, old.len());
+        prop_assert_eq!(diff.files_after, new.len());
+
+        // With renames, every file is told of exactly once on each side.
+        let diff = compare(&before, &after, &CompareOptions::default()).unwrap();
+        let told_old = diff.changes.iter().filter(|change| change.before.is_some()).count();
+        let told_new = diff.changes.iter().filter(|change| change.after.is_some()).count();
+        prop_assert_eq!(told_old + diff.unchanged, old.len());
+        prop_assert_eq!(told_new + diff.unchanged, new.len());
+    }
 }

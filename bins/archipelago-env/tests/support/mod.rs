@@ -152,6 +152,33 @@ impl Env {
         response.bytes().await.unwrap().to_vec()
     }
 
+    /// One MCP message, and the session and text of its answer.
+    pub async fn mcp(
+        &self,
+        path: &str,
+        session: Option<&str>,
+        body: Value,
+    ) -> (Option<String>, String) {
+        let mut request = self
+            .http
+            .post(self.at(path))
+            .header("accept", "application/json, text/event-stream")
+            .json(&body);
+        if let Some(session) = session {
+            request = request.header("mcp-session-id", session);
+        }
+        let response = request.send().await.unwrap();
+        let session = response.headers().get("mcp-session-id");
+        let session = session.map(|id| id.to_str().unwrap().to_owned());
+        (session, response.text().await.unwrap())
+    }
+
+    pub async fn mcp_session(&self, path: &str) -> String {
+        let initialize = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
+            "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}});
+        self.mcp(path, None, initialize).await.0.unwrap()
+    }
+
     pub fn signal(&self, signal: Signal) {
         kill(Pid::from_raw(i32::try_from(self.id()).unwrap()), signal).unwrap();
     }
@@ -250,14 +277,15 @@ pub fn tree(root: &Path) -> BTreeMap<PathBuf, String> {
     found
 }
 
-/// An MCP server over stdio in a few lines of `sh`: one tool, `echo`, that answers `pong`.
+/// An MCP server over stdio in a few lines of `sh`: `echo` answers with a variable, `hang` never.
 pub fn stub_server() -> Value {
     const SCRIPT: &str = r#"
 while IFS= read -r line; do
   id=$(printf '%s' "$line" | sed -n 's/.*"id":\([0-9][0-9]*\|"[^"]*"\).*/\1/p')
   case "$line" in
     *'"initialize"'*) result='{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"stub","version":"1"}}' ;;
-    *'"tools/list"'*) result='{"tools":[{"name":"echo","inputSchema":{"type":"object"}}]}' ;;
+    *'"tools/list"'*) result='{"tools":[{"name":"echo","inputSchema":{"type":"object"}},{"name":"hang","inputSchema":{"type":"object"}}]}' ;;
+    *'"hang"'*) sleep 600 ;;
     *'"tools/call"'*) result='{"content":[{"type":"text","text":"'"$FILESYSTEM_ROOT"'"}]}' ;;
     *) result='{}' ;;
   esac
@@ -265,6 +293,19 @@ while IFS= read -r line; do
 done
 "#;
     json!({"transport": "stdio", "command": "sh", "args": ["-c", SCRIPT]})
+}
+
+/// Bytes that do not compress.
+pub fn noise(length: usize) -> Vec<u8> {
+    let mut state = 1_u64;
+    let mut noise = Vec::with_capacity(length);
+    while noise.len() < length {
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        noise.extend_from_slice(&(state >> 32).to_le_bytes()[..4]);
+    }
+    noise
 }
 
 /// Polls until `done` answers true.

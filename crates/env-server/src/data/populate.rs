@@ -87,6 +87,8 @@ async fn commit(environment: &Environment, staged: Staged) -> Result<UnpackRepor
 /// The reference answers all of these with 500 and leaves half a world; here nothing has changed.
 fn unpack_error(error: &UnpackError) -> ApiError {
     let status = match error.fault() {
+        // The subsystem itself breaks a rule.
+        _ if matches!(error, UnpackError::Target { .. }) => StatusCode::BAD_REQUEST,
         Fault::Limit => StatusCode::PAYLOAD_TOO_LARGE,
         Fault::Target => StatusCode::CONFLICT,
         Fault::Disk => StatusCode::INTERNAL_SERVER_ERROR,

@@ -5,11 +5,15 @@ use std::time::SystemTime;
 
 use flate2::{Compression, GzBuilder};
 use tar::Builder;
-use zip::write::SimpleFileOptions;
+use zip::write::{FileOptions, SimpleFileOptions};
 use zip::{CompressionMethod, DateTime, ZipWriter};
 
 use super::{Entry, EntryKind, World, WorldError, content_error};
 use crate::archive::members::{self, Member, MemberKind, Owner};
+
+/// From this size on a file gets the 64-bit form of zip. What does not compress becomes a little larger
+/// than it was, so this is below the bound of the 32-bit form.
+const LARGE_FILE: u64 = 0xf000_0000;
 
 /// What was written.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -37,16 +41,19 @@ impl World {
             let options = zip_options(entry);
             match entry.kind {
                 EntryKind::Directory => {
-                    zip.add_directory(entry.path.as_str(), options)
-                        .map_err(|error| content_error(entry, error.into()))?;
+                    // The writer takes names of directories as text only; the files in it are kept.
+                    if let Ok(name) = std::str::from_utf8(&entry.raw_path) {
+                        zip.add_directory(name, options)
+                            .map_err(|error| content_error(entry, error.into()))?;
+                    }
                 }
                 EntryKind::File => {
                     let stamped = options.into_full_options();
                     let started = match unix_seconds(entry) {
                         Some(seconds) => stamped
                             .with_extended_timestamp(Some(seconds), None, None)
-                            .and_then(|options| zip.start_file(entry.path.as_str(), options)),
-                        None => zip.start_file(entry.path.as_str(), stamped),
+                            .and_then(|options| zip.start_file_with_options(options)),
+                        None => zip.start_file_with_options(stamped),
                     };
                     started.map_err(|error| content_error(entry, error.into()))?;
                     io::copy(&mut self.reader(entry)?, &mut zip)
@@ -150,7 +157,8 @@ fn below<'p>(path: &'p [u8], subsystem: &str) -> Option<&'p [u8]> {
     path.strip_prefix(subsystem.as_bytes())?.strip_prefix(b"/")
 }
 
-fn zip_options(entry: &Entry) -> SimpleFileOptions {
+/// Options of a member. The name among them is the path as it is, also where it is not UTF-8.
+fn zip_options(entry: &Entry) -> FileOptions<'static, '_, ()> {
     let (year, month, day, hour, minute, second) = calendar(entry.modified);
     let time =
         DateTime::from_date_and_time(year, month, day, hour, minute, second).unwrap_or_default();
@@ -159,11 +167,12 @@ fn zip_options(entry: &Entry) -> SimpleFileOptions {
         _ => 0o644,
     };
     SimpleFileOptions::default()
+        .name(&entry.raw_path)
         .compression_method(CompressionMethod::Deflated)
         .last_modified_time(time)
         .unix_permissions(entry.mode.unwrap_or(default_mode) & 0o777)
-        // Sizes are known, so only files that need it get the 64-bit form.
-        .large_file(entry.size >= u64::from(u32::MAX))
+        // Sizes are known, so only files that may need it get the 64-bit form.
+        .large_file(entry.size >= LARGE_FILE)
 }
 
 /// Whole seconds since 1970 as zip's time stamps hold them.
