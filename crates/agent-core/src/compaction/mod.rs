@@ -12,7 +12,7 @@ use formats::chat::{Message, Role};
 use formats::owner::{Failure, Owner};
 use llm_client::{ChatError, ChatErrorKind, tokens};
 
-use crate::run::{Run, model_failure};
+use crate::run::{Run, is_instruction, model_failure};
 use text::Allowance;
 
 /// Summarising is due when the conversation is longer than this and
@@ -76,7 +76,7 @@ impl Compactor {
         if run.context_tokens() <= self.share(TRIGGER_PERCENT) {
             return false;
         }
-        let spoken = run.messages().iter().filter(|m| m.role != Role::System);
+        let spoken = run.messages().iter().filter(|m| !is_instruction(m));
         spoken.count() > KEEP_RECENT
     }
 

@@ -87,13 +87,13 @@ impl Conversation {
             .context
             .iter()
             .enumerate()
-            .filter(|(index, m)| m.role == Role::System || Some(*index) == task)
+            .filter(|(index, m)| is_instruction(m) || Some(*index) == task)
             .map(|(_, message)| message)
             .collect();
         let head = self
             .context
             .iter()
-            .take_while(|m| m.role == Role::System)
+            .take_while(|m| is_instruction(m))
             .count();
         let after_task = match task {
             Some(index) if index == head => head + 1,
@@ -121,6 +121,11 @@ impl Conversation {
         }
         messages
     }
+}
+
+/// Whether a message is the operator's, not part of what is spoken.
+pub(crate) fn is_instruction(message: &Message) -> bool {
+    matches!(message.role, Role::System | Role::Developer)
 }
 
 /// In a tool message, replaces every part that is not text by words; pictures in user messages

@@ -24,7 +24,7 @@ pub use model_call::{Turn, TurnKind, Unusable};
 pub use tool_calls::CallLimits;
 
 pub(crate) use context_size::ContextSize;
-pub(crate) use conversation::Conversation;
+pub(crate) use conversation::{Conversation, is_instruction};
 pub(crate) use failure::status_of;
 pub(crate) use model_call::says_nothing;
 pub(crate) use tool_calls::Finished;

@@ -73,7 +73,7 @@ impl Run {
         if let Err(CallError::NotSent(lost)) = &tried.result {
             self.warn(format!("{}; opening a new session", lost.message));
             let name = &tried.call.function.name;
-            tried.result = match self.toolbox.reconnect(name).await {
+            tried.result = match self.toolbox.reconnect(name, tried.started).await {
                 Ok(()) => self.send(&tried, limit).await,
                 Err(failure) => Err(CallError::Fatal(failure)),
             };

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use formats::Object;
 use formats::chat::ToolDefinition;
@@ -172,11 +172,12 @@ impl Toolbox {
         }
     }
 
-    /// Opens a new session with the endpoint of the tool `name`.
-    pub(crate) async fn reconnect(&mut self, name: &str) -> Result<(), Failure> {
+    /// Opens a new session with the endpoint of the tool `name`, unless that was done since a call
+    /// was begun at `since`.
+    pub(crate) async fn reconnect(&mut self, name: &str, since: Instant) -> Result<(), Failure> {
         match self.place_of(name) {
             Some(Place::Connection(index)) => match self.connections.get_mut(index) {
-                Some(connection) => connection.reconnect().await,
+                Some(connection) => connection.reconnect(since).await,
                 None => Ok(()),
             },
             _ => Ok(()),

@@ -140,3 +140,58 @@ async fn odd_settings_are_told_as_warnings() {
     let warnings = events.warnings();
     assert_eq!(warnings.len(), 2, "{warnings:?}");
 }
+
+struct Clumsy;
+
+#[derive(Default, serde::Deserialize, schemars::JsonSchema)]
+#[serde(default)]
+struct ClumsyConfig {
+    words: Option<String>,
+}
+
+impl agent_core::Agent for Clumsy {
+    type Config = ClumsyConfig;
+
+    fn id(&self) -> &'static str {
+        "clumsy"
+    }
+
+    fn timeout(&self, _: &ClumsyConfig) -> Duration {
+        Duration::from_secs(60)
+    }
+
+    async fn drive(
+        &self,
+        config: &ClumsyConfig,
+        run: &mut agent_core::Run,
+    ) -> Result<agent_core::Answer, Failure> {
+        run.begin_step();
+        run.say(formats::chat::Message::user("on the way"));
+        panic!("fell over {}", config.words.as_deref().unwrap_or("nothing"));
+    }
+}
+
+#[tokio::test]
+async fn an_agent_of_ones_own_runs_and_a_panic_keeps_the_history() {
+    let mut agents = Agents::builtin();
+    agents.register(Clumsy);
+    assert_eq!(agents.ids().last(), Some("clumsy"));
+    let script = Script::new([]);
+    let input = RunInput::new(script.model())
+        .agent("clumsy", json!({"words": "a wire"}))
+        .user("go");
+    let trajectory = run(&agents, input).await.unwrap();
+    assert_eq!(crate::support::end(&trajectory).2, "agent_panicked");
+    assert!(
+        trajectory
+            .error
+            .as_ref()
+            .unwrap()
+            .message
+            .ends_with("fell over a wire")
+    );
+    assert_eq!(
+        crate::support::lines(&trajectory),
+        ["user: go", "user: on the way"]
+    );
+}

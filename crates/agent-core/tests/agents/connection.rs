@@ -215,3 +215,53 @@ async fn a_connection_that_breaks_during_a_call_is_told_and_not_repeated() {
         started.elapsed()
     );
 }
+
+/// A server that speaks plain JSON, without session, and returns a part of a kind that nobody
+/// knows.
+async fn odd_server() -> (String, tokio_util::sync::DropGuard) {
+    use axum::Json;
+    use axum::http::StatusCode;
+    use axum::response::IntoResponse;
+
+    async fn answer(Json(request): Json<serde_json::Value>) -> axum::response::Response {
+        let result = match request["method"].as_str().unwrap() {
+            "initialize" => json!({"protocolVersion": "2025-06-18", "capabilities": {"tools": {}},
+                                   "serverInfo": {"name": "odd", "version": "1"}}),
+            "tools/list" => json!({"tools": [{"name": "odd", "inputSchema": {"type": "object"}}]}),
+            "tools/call" => json!({"content": [{"type": "text", "text": "before"},
+                                   {"type": "hologram", "rays": 3}], "isError": true}),
+            _ => return StatusCode::ACCEPTED.into_response(),
+        };
+        let id = request["id"].clone();
+        Json(json!({"jsonrpc": "2.0", "id": id, "result": result})).into_response()
+    }
+
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/", listener.local_addr().unwrap());
+    let stop = tokio_util::sync::CancellationToken::new();
+    let stopped = stop.clone().cancelled_owned();
+    let app = axum::Router::new().route("/", axum::routing::post(answer));
+    tokio::spawn(async move {
+        tokio::select! {
+            () = stopped => {}
+            _ = axum::serve(listener, app) => {}
+        }
+    });
+    (url, stop.drop_guard())
+}
+
+#[tokio::test]
+async fn a_part_of_an_unknown_kind_is_shown_as_it_came() {
+    let (url, _guard) = odd_server().await;
+    let script = Script::new([calls(&[("odd", json!({}))]), text("done")]);
+    let input = RunInput::new(script.model())
+        .agent("loop_agent", json!({}))
+        .user("go")
+        .tools(ToolSources::gateway(url));
+    let trajectory = run(&Agents::builtin(), input).await.unwrap();
+    assert_completed(&trajectory);
+    assert_eq!(
+        lines(&trajectory)[2],
+        "tool: before\n{\"type\":\"hologram\",\"rays\":3}"
+    );
+}

@@ -5,7 +5,7 @@ mod failure;
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use formats::Object;
 use formats::owner::Failure;
@@ -139,6 +139,7 @@ pub(super) struct McpConnection {
     endpoint: McpEndpoint,
     http: reqwest::Client,
     service: RunningService<RoleClient, ClientConfig>,
+    opened: Instant,
 }
 
 impl McpConnection {
@@ -158,6 +159,7 @@ impl McpConnection {
             endpoint,
             http,
             service,
+            opened: Instant::now(),
         })
     }
 
@@ -213,14 +215,19 @@ impl McpConnection {
         }
     }
 
-    /// Replaces a lost session by a new one.
-    pub(super) async fn reconnect(&mut self) -> Result<(), Failure> {
+    /// Replaces a session that was lost by a call begun at `since`. One that is younger than that
+    /// call stays: several calls can lose the same session.
+    pub(super) async fn reconnect(&mut self, since: Instant) -> Result<(), Failure> {
+        if self.opened > since {
+            return Ok(());
+        }
         let deadline = tokio::time::Instant::now() + self.endpoint.limits.reconnect;
         loop {
             match handshake(&self.endpoint, &self.http).await {
                 Ok(service) => {
                     // Dropping the old session closes it in the background.
                     self.service = service;
+                    self.opened = Instant::now();
                     return Ok(());
                 }
                 Err(failure) if tokio::time::Instant::now() >= deadline => return Err(failure),
