@@ -2,13 +2,28 @@
 
 use std::io::{self, Read as _, Write as _};
 use std::net::{IpAddr, TcpStream, ToSocketAddrs as _};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// For connecting and for each read.
 const LIMIT: Duration = Duration::from_secs(5);
 
+/// Between two questions.
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// Asks until there is a good answer or `wait` is over; at least once.
+pub(crate) fn ask_for(wait: Duration, host: &str, port: u16) -> Result<(), String> {
+    let started = Instant::now();
+    loop {
+        let answer = ask(host, port);
+        if answer.is_ok() || started.elapsed() >= wait {
+            return answer;
+        }
+        std::thread::sleep(PAUSE);
+    }
+}
+
 /// Asks `GET /health`. An address that means all interfaces is asked over the loopback.
-pub(crate) fn ask(host: &str, port: u16) -> Result<(), String> {
+fn ask(host: &str, port: u16) -> Result<(), String> {
     let host = match host.parse::<IpAddr>() {
         Ok(address) if address.is_unspecified() && address.is_ipv6() => "::1",
         Ok(address) if address.is_unspecified() => "127.0.0.1",

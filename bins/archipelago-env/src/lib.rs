@@ -8,6 +8,7 @@ mod options;
 use std::ffi::OsString;
 use std::io::Read as _;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use clap::Parser as _;
 use env_server::EnvServer;
@@ -29,8 +30,9 @@ pub fn run(args: impl IntoIterator<Item = impl Into<OsString> + Clone>) -> ExitC
             return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2));
         }
     };
-    if let Some(Command::Healthcheck) = options.command {
-        return match healthcheck::ask(&options.host, options.port) {
+    if let Some(Command::Healthcheck { wait }) = options.command {
+        let wait = Duration::from_secs(wait);
+        return match healthcheck::ask_for(wait, &options.host, options.port) {
             Ok(()) => ExitCode::SUCCESS,
             Err(reason) => {
                 say(format_args!("error: {reason}"));

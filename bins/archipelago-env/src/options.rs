@@ -75,7 +75,11 @@ pub(crate) struct Options {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Subcommand)]
 pub(crate) enum Command {
     /// Ask a running environment whether it answers: exit code 0 or 1
-    Healthcheck,
+    Healthcheck {
+        /// Ask again for so many seconds until it answers
+        #[arg(long, value_name = "SECONDS", default_value_t = 0)]
+        wait: u64,
+    },
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

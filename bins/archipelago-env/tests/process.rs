@@ -88,6 +88,8 @@ async fn healthcheck() {
         .env("PORT", &port))
     .await;
     assert_eq!(code, Some(0));
+    let (code, _) = run(program().args(["healthcheck", "--wait", "600", "--port", &port])).await;
+    assert_eq!(code, Some(0));
     env.child.kill().await.unwrap();
     let (code, message) = run(program().args(["healthcheck", "--port", &port])).await;
     assert_eq!(code, Some(1));
