@@ -3,7 +3,7 @@
 use crate::error::ExtractError;
 use crate::limits::Limits;
 use crate::sink::TextSink;
-use crate::{csv, text};
+use crate::{csv, notebook, office, pdf, picture, text};
 
 /// The text of a document.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -67,6 +67,18 @@ pub enum Format {
     Text,
     /// Comma-separated values: one line per row, cells separated by tabs.
     Csv,
+    /// A Jupyter notebook.
+    Notebook,
+    /// A workbook (xlsx, xlsm).
+    Xlsx,
+    /// A word processor document.
+    Docx,
+    /// A presentation.
+    Pptx,
+    /// A PDF.
+    Pdf,
+    /// A picture.
+    Picture,
     /// Nothing that gives text.
     #[default]
     Binary,
@@ -173,6 +185,9 @@ const TEXT_EXTENSIONS: &[&str] = &[
     "zsh",
 ];
 
+/// Extensions of documents that hold text which we do not read yet.
+const NOT_READ: &[&str] = &["doc", "odp", "ods", "odt", "ppt", "xls", "xlsb"];
+
 /// The lower-cased text after the last dot of the file name; empty where there is none.
 #[must_use]
 pub fn extension(name: &str) -> String {
@@ -202,6 +217,16 @@ pub fn extract(name: &str, bytes: &[u8], limits: &Limits) -> Result<Document, Ex
     let extension = extension(name);
     match extension.as_str() {
         "csv" => Ok(csv::extract(bytes, limits)),
+        "ipynb" => notebook::extract(bytes, limits),
+        "xlsx" | "xlsm" => office::xlsx::extract(bytes, limits),
+        "docx" => office::docx::extract(bytes, limits),
+        "pptx" => office::pptx::extract(bytes, limits),
+        "pdf" => pdf::extract(bytes, limits),
+        picture if picture::EXTENSIONS.contains(&picture) => Ok(picture::extract(bytes, limits)),
+        old if NOT_READ.contains(&old) => Ok(Document {
+            notes: vec![format!("text of .{old} files is not read")],
+            ..Document::default()
+        }),
         known if TEXT_EXTENSIONS.contains(&known) => Ok(plain(bytes, limits)),
         _ if text::looks_like_text(bytes) => Ok(plain(bytes, limits)),
         _ => Ok(Document::default()),

@@ -41,3 +41,12 @@ pub enum ExtractError {
         seconds: u64,
     },
 }
+
+impl ExtractError {
+    pub(crate) fn broken(format: &'static str, reason: impl std::fmt::Display) -> Self {
+        Self::Broken {
+            format,
+            reason: reason.to_string(),
+        }
+    }
+}

@@ -9,10 +9,16 @@
 mod csv;
 mod document;
 mod error;
+mod html;
 mod limits;
+mod notebook;
+mod office;
+mod pdf;
+mod picture;
 mod sink;
 mod text;
 
 pub use document::{Document, Format, Part, PartKind, Picture, extension, extract};
 pub use error::ExtractError;
+pub use html::html_to_text;
 pub use limits::Limits;

@@ -47,6 +47,10 @@ impl TextSink {
         self.truncated
     }
 
+    pub(crate) fn into_text(self) -> String {
+        self.text
+    }
+
     pub(crate) fn into_document(self, format: Format) -> Document {
         let mut document = Document {
             format,

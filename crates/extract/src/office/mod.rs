@@ -1,0 +1,7 @@
+//! Office documents: zip packages of XML files.
+
+pub(crate) mod docx;
+mod package;
+pub(crate) mod pptx;
+pub(crate) mod xlsx;
+mod xml;

@@ -1,0 +1,102 @@
+//! PDF, written here by hand.
+
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use extract::{ExtractError, Format, Limits};
+
+use crate::read;
+
+/// A document with one page per text.
+fn pdf(pages: &[&str]) -> Vec<u8> {
+    let count = pages.len();
+    let kids: Vec<String> = (0..count).map(|n| format!("{} 0 R", 4 + 2 * n)).collect();
+    let mut objects = vec![
+        "<< /Type /Catalog /Pages 2 0 R >>".to_owned(),
+        format!(
+            "<< /Type /Pages /Kids [{}] /Count {count} >>",
+            kids.join(" ")
+        ),
+        "<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica /Encoding /WinAnsiEncoding >>"
+            .to_owned(),
+    ];
+    for (n, text) in pages.iter().enumerate() {
+        let content = format!("BT /F1 12 Tf 72 700 Td ({text}) Tj ET");
+        objects.push(format!(
+            "<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] /Resources << /Font << /F1 3 0 R >> >> /Contents {} 0 R >>",
+            5 + 2 * n
+        ));
+        objects.push(format!(
+            "<< /Length {} >>\nstream\n{content}\nendstream",
+            content.len()
+        ));
+    }
+    let mut out = "%PDF-1.4\n".to_owned();
+    let mut offsets = Vec::new();
+    for (n, object) in objects.iter().enumerate() {
+        offsets.push(out.len());
+        let _ = write!(out, "{} 0 obj\n{object}\nendobj\n", n + 1);
+    }
+    let xref = out.len();
+    let _ = write!(out, "xref\n0 {}\n0000000000 65535 f \n", objects.len() + 1);
+    for offset in offsets {
+        let _ = writeln!(out, "{offset:010} 00000 n ");
+    }
+    let _ = write!(
+        out,
+        "trailer\n<< /Size {} /Root 1 0 R >>\nstartxref\n{xref}\n%%EOF\n",
+        objects.len() + 1
+    );
+    out.into_bytes()
+}
+
+#[test]
+fn pages_are_read_in_order() {
+    let document = read("x.pdf", &pdf(&["First page: 41,250", "Second"])).unwrap();
+    assert_eq!(document.format, Format::Pdf);
+    assert_eq!(
+        document.text,
+        "=== Page 1 ===\nFirst page: 41,250\n=== Page 2 ===\nSecond\n"
+    );
+    assert!(document.notes.is_empty());
+}
+
+#[test]
+fn a_document_without_text_says_so() {
+    let document = read("x.pdf", &pdf(&[""])).unwrap();
+    assert_eq!(document.text, "=== Page 1 ===\n");
+    assert!(document.notes[0].contains("no text on any page"));
+}
+
+#[test]
+fn cut_and_garbled_documents_end_in_an_error_or_in_text() {
+    let whole = pdf(&["text"]);
+    for length in (9..whole.len()).step_by(37) {
+        // Whatever the parser makes of it, it comes back.
+        let _ = read("x.pdf", &whole[..length]);
+    }
+    let mut garbled = whole;
+    for byte in garbled.iter_mut().skip(20).step_by(11) {
+        *byte = byte.wrapping_mul(31).wrapping_add(7);
+    }
+    assert!(read("x.pdf", &garbled).is_err());
+}
+
+#[test]
+fn a_parser_that_runs_too_long_is_left() {
+    let limits = Limits {
+        pdf_time: Duration::ZERO,
+        ..Limits::default()
+    };
+    let error = extract::extract("x.pdf", &pdf(&["text"; 200]), &limits).unwrap_err();
+    assert!(
+        matches!(
+            error,
+            ExtractError::Timeout {
+                limit: "pdf_time",
+                ..
+            }
+        ),
+        "{error:?}"
+    );
+}
