@@ -11,6 +11,7 @@
 )]
 
 mod case;
+mod documents;
 mod evals;
 mod golden;
 mod judge;

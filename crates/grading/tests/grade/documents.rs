@@ -1,0 +1,206 @@
+//! Documents and pictures as evidence.
+
+use std::io::{Cursor, Write as _};
+
+use serde_json::{Value, json};
+
+use crate::case::{Case, stub, verdict};
+
+/// A workbook with these sheets: name and rows in `SpreadsheetML`.
+fn workbook(sheets: &[(&str, &str)]) -> Vec<u8> {
+    let main = "http://schemas.openxmlformats.org/spreadsheetml/2006/main";
+    let office = "http://schemas.openxmlformats.org/officeDocument/2006/relationships";
+    let package = "http://schemas.openxmlformats.org/package/2006/relationships";
+    let mut list = String::new();
+    let mut relations = String::new();
+    let mut files = Vec::new();
+    for (n, (name, rows)) in sheets.iter().enumerate() {
+        list.push_str(&format!(
+            "<sheet name=\"{name}\" sheetId=\"{}\" r:id=\"r{n}\"/>",
+            n + 1
+        ));
+        relations.push_str(&format!(
+            "<Relationship Id=\"r{n}\" Type=\"{office}/worksheet\" Target=\"worksheets/s{n}.xml\"/>"
+        ));
+        files.push((
+            format!("xl/worksheets/s{n}.xml"),
+            format!("<worksheet xmlns=\"{main}\"><sheetData>{rows}</sheetData></worksheet>"),
+        ));
+    }
+    files.push((
+        "_rels/.rels".into(),
+        format!("<Relationships xmlns=\"{package}\"><Relationship Id=\"r\" Type=\"{office}/officeDocument\" Target=\"xl/workbook.xml\"/></Relationships>"),
+    ));
+    files.push((
+        "xl/_rels/workbook.xml.rels".into(),
+        format!("<Relationships xmlns=\"{package}\">{relations}</Relationships>"),
+    ));
+    files.push((
+        "xl/workbook.xml".into(),
+        format!(
+            "<workbook xmlns=\"{main}\" xmlns:r=\"{office}\"><sheets>{list}</sheets></workbook>"
+        ),
+    ));
+    let mut zip = zip::ZipWriter::new(Cursor::new(Vec::new()));
+    for (name, content) in files {
+        zip.start_file(name, zip::write::SimpleFileOptions::default())
+            .unwrap();
+        zip.write_all(content.as_bytes()).unwrap();
+    }
+    zip.finish().unwrap().into_inner()
+}
+
+fn rows(a3: &str) -> String {
+    format!(
+        "<row r=\"1\"><c r=\"A1\"><v>2</v></c></row><row r=\"2\"><c r=\"A2\"><v>40</v></c></row><row r=\"3\"><c r=\"A3\">{a3}</c></row>"
+    )
+}
+
+async fn asked(case: &Case) -> (Value, Value) {
+    let judge = stub([verdict(true, "ok")]).await;
+    let grades = case.grade_with(&judge).await;
+    let values = Value::Object(grades.verifier_results[0].verifier_result_values.clone());
+    let content = judge.requests()[0].body["messages"][1]["content"].clone();
+    (values, content)
+}
+
+/// Pitfall A14: the formula is shown, its value is "not calculated", and a change of the formula
+/// alone is a change.
+#[tokio::test]
+async fn a_changed_formula_is_seen_and_no_stale_value_passes_for_its_result() {
+    let mut case = Case::new("x");
+    let before = workbook(&[
+        ("Sum", &rows("<f>A1+A2</f><v>7</v>")),
+        ("Rest", &rows("<v>1</v>")),
+    ]);
+    let after = workbook(&[
+        ("Sum", &rows("<f>A1*A2</f><v>7</v>")),
+        ("Rest", &rows("<v>1</v>")),
+    ]);
+    case.worlds(
+        &[("book.xlsx", &before)],
+        &[
+            ("book.xlsx", &after),
+            ("new.xlsx", &workbook(&[("Only", &rows("<f>A1+A2</f>"))])),
+        ],
+    );
+    case.verifier(
+        "output_llm",
+        json!({"criteria": "c", "expected_file_type": "spreadsheet"}),
+    );
+    let (values, content) = asked(&case).await;
+    assert_eq!(
+        values["evaluated_artifacts"],
+        "new.xlsx (Sheet 1: Only), book.xlsx (Sheet 1: Sum)"
+    );
+    let text = content.as_str().unwrap();
+    assert!(text.contains("{=A1+A2; not calculated}"), "{text}");
+    assert!(text.contains("-7 {=A1+A2; stored value, not calculated here}\n+7 {=A1*A2; stored value, not calculated here}"), "{text}");
+    assert!(text.contains("type: sheet\nchange: modified\npath: \"book.xlsx\"\ntitle: \"Sum\"\nposition: 1\noriginal position: 1\n"), "{text}");
+    assert!(!text.contains("Rest"), "{text}");
+}
+
+#[tokio::test]
+async fn a_workbook_that_was_only_saved_again_stays_one_file() {
+    let mut case = Case::new("x");
+    let same = workbook(&[("Sum", &rows("<v>1</v>"))]);
+    let mut saved = same.clone();
+    // A comment at the end of the archive: other bytes, same sheets.
+    let end = saved.len();
+    saved[end - 2..].copy_from_slice(&[1, 0]);
+    saved.push(b'x');
+    case.worlds(&[("book.xlsx", &same)], &[("book.xlsx", &saved)]);
+    case.verifier("output_llm", json!({"criteria": "c"}));
+    let (values, content) = asked(&case).await;
+    assert_eq!(values["evaluated_artifacts"], "book.xlsx");
+    let text = content.as_str().unwrap();
+    assert!(
+        text.contains("note: \"no sheet or slide has other content\""),
+        "{text}"
+    );
+}
+
+#[tokio::test]
+async fn a_document_that_cannot_be_read_is_shown_with_the_reason() {
+    let mut case = Case::new("x");
+    case.worlds(&[], &[("bad.docx", b"no zip")]);
+    case.verifier("output_llm", json!({"criteria": "c"}));
+    let (values, content) = asked(&case).await;
+    assert_eq!(values["evaluated_artifacts"], "bad.docx");
+    let text = content.as_str().unwrap();
+    assert!(
+        text.contains("note: \"cannot be read after the change: broken docx document: "),
+        "{text}"
+    );
+}
+
+/// A PNG of one pixel.
+const PNG: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x01\0\0\0\x01\x08\x06\0\0\0\x1f\x15\xc4\x89\0\0\0\rIDATx\x9cc\xf8\xcf\xc0\xf0\x1f\0\x05\0\x01\xff\x89\x99=\x1d\0\0\0\0IEND\xaeB`\x82";
+
+#[tokio::test]
+async fn pictures_follow_the_text_under_their_labels() {
+    let mut case = Case::new("x");
+    case.worlds(
+        &[("b.jpg", PNG), ("ref.png", PNG)],
+        &[("a.png", PNG), ("note.txt", b"n"), ("ref.png", PNG)],
+    );
+    case.verifier(
+        "output_llm",
+        json!({"criteria": "c", "artifacts_to_reference": [{"name": "ref.png"}]}),
+    );
+    let (values, content) = asked(&case).await;
+    assert_eq!(values["evaluated_artifacts"], "a.png, note.txt, b.jpg");
+    let blocks = content.as_array().unwrap();
+    assert_eq!(blocks.len(), 7);
+    let text = blocks[0]["text"].as_str().unwrap();
+    assert!(
+        text.contains("path: \"a.png\"\npicture: [VISUAL_ARTIFACT_1]\n"),
+        "{text}"
+    );
+    assert!(
+        text.contains("path: \"b.jpg\"\npicture: [VISUAL_ARTIFACT_2]\n"),
+        "{text}"
+    );
+    assert!(
+        text.contains("path: \"ref.png\"\npicture: [VISUAL_ARTIFACT_3]\n"),
+        "{text}"
+    );
+    for (n, pair) in blocks[1..].chunks(2).enumerate() {
+        assert_eq!(
+            pair[0]["text"],
+            format!("IMAGE: [VISUAL_ARTIFACT_{}]", n + 1)
+        );
+        // By content: the picture in b.jpg is a PNG.
+        let url = pair[1]["image_url"]["url"].as_str().unwrap();
+        assert!(url.starts_with("data:image/png;base64,"), "{url}");
+    }
+}
+
+#[tokio::test]
+async fn pictures_beyond_the_limits_are_named_and_not_shown() {
+    let mut case = Case::new("x");
+    case.worlds(&[], &[("a.png", PNG), ("b.png", PNG)]);
+    case.options.evidence.pictures = 1;
+    case.verifier("output_llm", json!({"criteria": "c"}));
+    let (_, content) = asked(&case).await;
+    let blocks = content.as_array().unwrap();
+    assert_eq!(blocks.len(), 3);
+    let text = blocks[0]["text"].as_str().unwrap();
+    assert!(
+        text.contains("limits `pictures`, `total_picture_bytes`"),
+        "{text}"
+    );
+}
+
+#[tokio::test]
+async fn texts_beyond_the_limit_are_named_and_not_shown() {
+    let mut case = Case::new("x");
+    case.worlds(&[], &[("a.txt", b"0123456789"), ("b.txt", b"0123456789")]);
+    case.options.evidence.total_text_bytes = 15;
+    case.verifier("output_llm", json!({"criteria": "c"}));
+    let (_, content) = asked(&case).await;
+    let text = content.as_str().unwrap();
+    assert!(text.contains("BEGIN A1 content\n0123456789"), "{text}");
+    assert!(!text.contains("BEGIN A2 content"), "{text}");
+    assert!(text.contains("limit `total_text_bytes`"), "{text}");
+}
