@@ -163,7 +163,6 @@ async fn ends_at(signal: Signal) {
     env.signal(signal);
     assert_eq!(env.ended().await, Some(0), "{}", env.log());
     until("the servers are gone", || !alive(&servers)).await;
-    eprintln!("gone");
 }
 
 #[tokio::test]
@@ -182,5 +181,4 @@ async fn closing_its_input_ends_it_and_its_servers() {
     drop(env.child.stdin.take());
     assert_eq!(env.ended().await, Some(0));
     until("the servers are gone", || !alive(&servers)).await;
-    eprintln!("gone");
 }
