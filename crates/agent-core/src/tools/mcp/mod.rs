@@ -12,7 +12,7 @@ use formats::owner::Failure;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use rmcp::model::{
     CallToolRequest, CallToolRequestParams, ClientCapabilities, ClientConfig, ClientRequest,
-    Implementation, PaginatedRequestParams, ServerResult, Tool,
+    Implementation, PaginatedRequestParams, ProtocolVersion, ServerResult, Tool,
 };
 use rmcp::service::{PeerRequestOptions, RequestHandle, RoleClient, RunningService, ServiceError};
 use rmcp::transport::StreamableHttpClientTransport;
@@ -277,7 +277,9 @@ async fn handshake(
     let client = ClientConfig::new(
         ClientCapabilities::default(),
         Implementation::new(env!("CARGO_PKG_NAME"), env!("CARGO_PKG_VERSION")),
-    );
+    )
+    // The SDK's default is a revision without `initialize`, which strict servers refuse here.
+    .with_protocol_version(ProtocolVersion::LATEST_WITH_INITIALIZE);
     let opening = Box::pin(rmcp::serve_client(client, transport));
     let service = tokio::time::timeout(limits.handshake, opening)
         .await
