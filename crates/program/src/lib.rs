@@ -46,9 +46,7 @@ impl Variables {
         };
         let entries = match dotenvy::from_path_iter(path) {
             Ok(entries) => entries,
-            Err(dotenvy::Error::Io(missing))
-                if missing.kind() == std::io::ErrorKind::NotFound =>
-            {
+            Err(dotenvy::Error::Io(missing)) if missing.kind() == std::io::ErrorKind::NotFound => {
                 return Ok(Self::default());
             }
             Err(other) => return Err(error(other)),
@@ -63,7 +61,12 @@ impl Variables {
         std::env::var(name)
             .ok()
             .filter(|value| !value.is_empty())
-            .or_else(|| self.file.get(name).cloned().filter(|value| !value.is_empty()))
+            .or_else(|| {
+                self.file
+                    .get(name)
+                    .cloned()
+                    .filter(|value| !value.is_empty())
+            })
     }
 
     /// Whether `ENV` names anything but a person's own machine: logs are JSON lines then.
@@ -80,8 +83,8 @@ pub fn start_logs(default_filter: &str, json: bool) {
     use std::io::IsTerminal as _;
     use tracing_subscriber::EnvFilter;
 
-    let filter = EnvFilter::try_from_default_env()
-        .unwrap_or_else(|_| EnvFilter::new(default_filter));
+    let filter =
+        EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(default_filter));
     let logs = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(std::io::stderr);
@@ -89,8 +92,7 @@ pub fn start_logs(default_filter: &str, json: bool) {
     let _ = if json {
         logs.json().try_init()
     } else {
-        let colour =
-            std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
+        let colour = std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
         logs.with_ansi(colour).with_target(false).try_init()
     };
 }
@@ -167,6 +169,9 @@ mod tests {
         assert!(Variables::with_file(&path).is_ok());
         std::fs::write(&path, "KEY sk-secret\n").unwrap();
         let error = Variables::with_file(&path).unwrap_err().to_string();
-        assert!(error.contains("NAME=value") && !error.contains("sk-secret"), "{error}");
+        assert!(
+            error.contains("NAME=value") && !error.contains("sk-secret"),
+            "{error}"
+        );
     }
 }

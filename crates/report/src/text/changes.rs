@@ -69,6 +69,14 @@ pub(crate) fn path(change: &FileChange, columns: usize) -> String {
     }
 }
 
+/// What changed between two states of a world.
+#[must_use]
+pub fn diff(diff: &WorldDiff, style: Style) -> String {
+    let mut text = lines(diff, style).join("\n");
+    text.push('\n');
+    text
+}
+
 /// The section's lines.
 pub(super) fn lines(diff: &WorldDiff, style: Style) -> Vec<String> {
     let mut lines = vec![format!(

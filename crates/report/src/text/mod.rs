@@ -6,6 +6,7 @@ pub(crate) mod steps;
 mod trial;
 pub(crate) mod verifiers;
 
+pub use changes::diff;
 pub use run::run;
 pub use steps::Steps;
 pub use trial::trial;

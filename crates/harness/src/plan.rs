@@ -1,0 +1,184 @@
+//! What a run is going to do, checked before anything starts.
+
+use formats::Object;
+use formats::agent::AgentConfig;
+use formats::run::TaskRecord;
+use formats::task::GradingSettings;
+use grading::{GradingPlan, Severity};
+use llm_client::{Model, Models};
+
+use crate::run::{RunRequest, Services, distinct_names};
+use crate::task::{Task, TaskError};
+
+/// One task with the models that will work on it.
+#[derive(Debug)]
+pub(crate) struct Plan {
+    pub(crate) task: Task,
+    pub(crate) model: Model,
+    pub(crate) extra_args: Object,
+    /// Finds the judge; scripts are looked for in the task folder.
+    pub(crate) models: Models,
+    /// Likely mistakes that do not stand in the way.
+    pub(crate) warnings: Vec<String>,
+}
+
+impl Plan {
+    /// The task as it stands in `run.json`.
+    pub(crate) fn record(&self) -> Result<TaskRecord, TaskError> {
+        Ok(TaskRecord {
+            task: self.task.name.clone(),
+            path: self
+                .task
+                .folder
+                .canonicalize()
+                .unwrap_or_else(|_| self.task.folder.clone())
+                .display()
+                .to_string(),
+            sha256: self.task.hashes()?,
+        })
+    }
+}
+
+/// What a caller puts in the place of what the task says.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Overrides<'a> {
+    pub(crate) model: Option<&'a str>,
+    pub(crate) judge_model: Option<&'a str>,
+    pub(crate) agent: Option<&'a AgentConfig>,
+}
+
+/// Reads the tasks and checks agents, models, credentials, evals and scoring methods.
+pub(crate) fn plan(request: &RunRequest, services: &Services) -> Result<Vec<Plan>, TaskError> {
+    let overrides = Overrides {
+        model: request.model.as_deref(),
+        judge_model: request.judge_model.as_deref(),
+        agent: request.agent.as_ref(),
+    };
+    let mut problems = Vec::new();
+    let mut plans = Vec::new();
+    if request.tasks.is_empty() {
+        problems.push("no task is given".to_owned());
+    }
+    for folder in &request.tasks {
+        match Task::load(folder).and_then(|task| plan_task(task, overrides, services)) {
+            Ok(plan) => plans.push(plan),
+            Err(error) => problems.extend(error.problems),
+        }
+    }
+    if !problems.is_empty() {
+        return Err(TaskError { problems });
+    }
+    distinct_names(plans.iter().map(|plan| plan.task.name.as_str()))?;
+    Ok(plans)
+}
+
+/// Checks one task folder as a run would and returns the likely mistakes that do not stand in the
+/// way.
+///
+/// # Errors
+/// [`TaskError`] with everything that would keep it from running.
+pub fn check(folder: &std::path::Path, services: &Services) -> Result<Vec<String>, TaskError> {
+    let nothing = Overrides {
+        model: None,
+        judge_model: None,
+        agent: None,
+    };
+    Ok(plan_task(Task::load(folder)?, nothing, services)?.warnings)
+}
+
+/// Checks one task.
+pub(crate) fn plan_task(
+    mut task: Task,
+    overrides: Overrides<'_>,
+    services: &Services,
+) -> Result<Plan, TaskError> {
+    let place = task.folder.display().to_string();
+    let at = |what: String| format!("task `{place}`: {what}");
+    let mut problems = Vec::new();
+
+    if let Some(agent) = overrides.agent {
+        task.agent = agent.clone();
+    }
+    if let Err(error) = services.agents.resolve(&task.agent) {
+        problems.push(at(error.to_string()));
+    }
+    if let Some(judge) = overrides.judge_model {
+        replace_judge(&mut task, judge);
+    }
+    let models = services.models.clone().with_script_folder(&task.folder);
+    let extra_args = task
+        .orchestrator
+        .as_ref()
+        .and_then(|orchestrator| orchestrator.extra_args.clone())
+        .unwrap_or_default();
+    let model = resolve_model(&task, overrides.model, &extra_args, &models)
+        .map_err(|problem| problems.push(at(problem)))
+        .ok();
+
+    // Grading comes last; that it will be possible is known now.
+    let grading = GradingPlan {
+        settings: task.grading_settings.as_ref(),
+        verifiers: &task.verifiers,
+        eval_configs: &task.eval_configs,
+        scoring: &task.scoring,
+    };
+    let warnings = match grading::validate(&services.registry, grading, &models) {
+        Ok(validated) => validated.warnings,
+        Err(found) => {
+            let (errors, warnings): (Vec<_>, Vec<_>) = found
+                .into_iter()
+                .partition(|problem| problem.severity == Severity::Error);
+            problems.extend(errors.iter().map(|problem| at(problem.to_string())));
+            warnings
+        }
+    };
+    match model {
+        Some(model) if problems.is_empty() => Ok(Plan {
+            task,
+            model,
+            extra_args,
+            models,
+            warnings: warnings
+                .iter()
+                .map(|warning| at(warning.to_string()))
+                .collect(),
+        }),
+        _ => Err(TaskError { problems }),
+    }
+}
+
+/// The model of the task, or the one that takes its place.
+fn resolve_model(
+    task: &Task,
+    instead: Option<&str>,
+    extra_args: &Object,
+    models: &Models,
+) -> Result<Model, String> {
+    let named = task
+        .orchestrator
+        .as_ref()
+        .map(|orchestrator| orchestrator.model.as_str());
+    let Some(name) = instead.or(named) else {
+        return Err(format!(
+            "no model is named; give `--model provider/model` or a `{}`",
+            formats::task::file::ORCHESTRATOR_CONFIG
+        ));
+    };
+    models
+        .resolve(name, extra_args)
+        .map_err(|error| error.to_string())
+}
+
+fn replace_judge(task: &mut Task, judge: &str) {
+    match &mut task.grading_settings {
+        Some(settings) => judge.clone_into(&mut settings.llm_judge_model),
+        None => {
+            task.grading_settings = Some(GradingSettings {
+                llm_judge_model: judge.to_owned(),
+                llm_judge_extra_args: None,
+                llm_judge_system_prompt: None,
+                llm_judge_model_rates: None,
+            });
+        }
+    }
+}
