@@ -1,2 +1,16 @@
-//! Run one agent against a gateway, with the flags of the reference
-fn main() {}
+//! Run one agent against a gateway, with the flags of the reference (`spec/agents.md` §2).
+
+mod flags;
+mod run;
+
+use std::process::ExitCode;
+
+use clap::Parser as _;
+
+fn main() -> ExitCode {
+    let flags = flags::Flags::parse();
+    match program::block_on(run::run(&flags)) {
+        Ok(code) => code,
+        Err(error) => program::fail(formats::owner::Owner::Infrastructure, error),
+    }
+}

@@ -1,0 +1,65 @@
+//! The command line.
+
+use std::path::PathBuf;
+
+use clap::Parser;
+
+/// Runs one agent on one task against a running MCP gateway and writes its trajectory.
+///
+/// Exit codes: 0 the agent completed, 1 it failed, 2 flags or files are wrong, 3 infrastructure, 130 cancelled. The
+/// reference ends with 0 whenever a trajectory was produced and with 1 for bad files; `--reference-exit-codes` does
+/// the same. The account of the run goes to stderr, where the reference writes to stdout.
+#[derive(Debug, Parser)]
+#[command(version, about)]
+pub(crate) struct Flags {
+    /// Id of the trajectory, for logs and headers
+    #[arg(long)]
+    pub(crate) trajectory_id: String,
+    /// JSON file: array of chat messages
+    #[arg(long, value_name = "FILE")]
+    pub(crate) initial_messages: PathBuf,
+    /// URL of the gateway, with its trailing slash
+    #[arg(long, value_name = "URL")]
+    pub(crate) mcp_gateway_url: String,
+    /// Bearer token for the gateway; better given in `MCP_GATEWAY_AUTH_TOKEN`, since flags are visible to all
+    #[arg(
+        long,
+        value_name = "TOKEN",
+        default_value = "",
+        hide_default_value = true
+    )]
+    pub(crate) mcp_gateway_auth_token: String,
+    /// Actor id for the gateway, wins over the token; else `MCP_GATEWAY_ACTOR_ID`
+    #[arg(long, value_name = "ID", default_value = "", hide_default_value = true)]
+    pub(crate) mcp_gateway_actor_id: String,
+    /// JSON file: the agent and its settings
+    #[arg(long, value_name = "FILE")]
+    pub(crate) agent_config: PathBuf,
+    /// The model, `provider/model`
+    #[arg(long, value_name = "MODEL")]
+    pub(crate) orchestrator_model: String,
+    /// JSON file: object with further parameters of every model call
+    #[arg(long, value_name = "FILE")]
+    pub(crate) orchestrator_extra_args: Option<PathBuf>,
+    /// JSON file: structured output of a parent trajectory
+    #[arg(long, value_name = "FILE")]
+    pub(crate) parent_trajectory_output: Option<PathBuf>,
+    /// JSON file: object, metadata of the run
+    #[arg(long, value_name = "FILE")]
+    pub(crate) custom_args: Option<PathBuf>,
+    /// JSON file: object, custom fields of the task
+    #[arg(long, value_name = "FILE")]
+    pub(crate) task_custom_fields: Option<PathBuf>,
+    /// JSON file: object, for agents that wrap another agent
+    #[arg(long, value_name = "FILE")]
+    pub(crate) inner_agent_config: Option<PathBuf>,
+    /// Where the trajectory is written; without it the run leaves nothing behind
+    #[arg(long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+    /// Where the events are written, one JSON object per line, while they happen
+    #[arg(long, value_name = "FILE")]
+    pub(crate) events: Option<PathBuf>,
+    /// End with the exit codes of the reference
+    #[arg(long)]
+    pub(crate) reference_exit_codes: bool,
+}
