@@ -1,0 +1,78 @@
+//! `archipelago grade`.
+
+use std::io::Write as _;
+use std::process::ExitCode;
+
+use formats::grades::{GradingStatus, VerifierStatus};
+use formats::owner::Owner;
+use harness::RegradeRequest;
+use tokio_util::sync::CancellationToken;
+
+use crate::flags::{GradeFlags, Only};
+use crate::services;
+
+/// Grades trials again and prints what came of it.
+pub(crate) async fn grade(flags: &GradeFlags) -> ExitCode {
+    match Box::pin(attempt(flags)).await {
+        Ok(code) | Err(code) => code,
+    }
+}
+
+async fn attempt(flags: &GradeFlags) -> Result<ExitCode, ExitCode> {
+    let variables = services::variables()?;
+    let services = services::services(&variables, services::sandbox("process", false)?);
+    let request = RegradeRequest {
+        folder: flags.folder.clone(),
+        only_errors: flags.only == Only::Errors,
+        judge_model: flags.judge_model.clone(),
+    };
+    let cancel = CancellationToken::new();
+    program::cancel_on_signals(cancel.clone()).map_err(|error| {
+        program::fail(
+            Owner::Infrastructure,
+            format_args!("cannot catch signals: {error}"),
+        )
+    })?;
+    let regraded = harness::regrade(&request, &services, &cancel, &|trial, result| {
+        let judged = match result.status {
+            VerifierStatus::Error => format!("could not be judged: {}", result.message),
+            VerifierStatus::Ok => format!("score {}", result.score),
+        };
+        program::say(format_args!(
+            "{}/{}  {}: {}",
+            trial.task,
+            trial.attempt,
+            report::plain(&result.verifier_id),
+            report::plain(&judged)
+        ));
+    })
+    .await
+    .map_err(|error| program::fail(error.owner(), error))?;
+    if regraded.is_empty() {
+        return Err(program::fail(
+            Owner::Configuration,
+            format_args!(
+                "`{}` has no completed trial to grade",
+                flags.folder.display()
+            ),
+        ));
+    }
+    let mut code = ExitCode::SUCCESS;
+    let mut stdout = std::io::stdout().lock();
+    for trial in &regraded {
+        let grades = &trial.grades;
+        let result = if grades.grading_run_status == GradingStatus::Completed {
+            format!("score {}", grades.scoring_results.final_score)
+        } else {
+            code = ExitCode::from(Owner::Model.exit_code());
+            "no score: not every verifier could be judged".to_owned()
+        };
+        // A closed stdout only means that nobody reads; the grades are on disk.
+        let _ = writeln!(
+            stdout,
+            "{}/{}  {result}",
+            trial.trial.task, trial.trial.attempt
+        );
+    }
+    Ok(code)
+}

@@ -1,0 +1,166 @@
+//! `archipelago run`.
+
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use formats::agent::AgentConfig;
+use formats::document;
+use formats::owner::Owner;
+use formats::run::{Summary, TrialSummary};
+use harness::{Progress, RunRequest, Task};
+use tokio_util::sync::CancellationToken;
+
+use crate::account::{self, Account};
+use crate::documents::TrialDocuments;
+use crate::flags::{Format, RunFlags};
+use crate::services;
+
+pub(crate) async fn run(flags: &RunFlags) -> ExitCode {
+    match Box::pin(attempt(flags)).await {
+        Ok(summary) => exit_code(&summary),
+        Err(code) => code,
+    }
+}
+
+async fn attempt(flags: &RunFlags) -> Result<Summary, ExitCode> {
+    let variables = services::variables()?;
+    let sandbox = services::sandbox(&flags.sandbox, flags.keep)?;
+    let trials = flags.tasks.len() * flags.attempts as usize;
+    if flags.sandbox.contains("://") && trials > 1 {
+        return Err(program::fail(
+            Owner::Configuration,
+            format_args!(
+                "the environment at `{}` keeps what a trial leaves in it, so it serves one trial, \
+                 not {trials}; use `--sandbox process`",
+                flags.sandbox
+            ),
+        ));
+    }
+    let request = request(flags)?;
+    let cancel = CancellationToken::new();
+    program::cancel_on_signals(cancel.clone()).map_err(|error| {
+        program::fail(
+            Owner::Infrastructure,
+            format_args!("cannot catch signals: {error}"),
+        )
+    })?;
+    let account = Arc::new(Account::new(trials));
+    let result = harness::run(
+        &request,
+        &services::services(&variables, sandbox),
+        Arc::clone(&account) as Arc<dyn Progress>,
+        &cancel,
+    )
+    .await;
+    account.end();
+    let summary = result.map_err(|error| program::fail(error.owner(), error))?;
+    for page in write_pages(&summary, &request) {
+        program::say(format_args!("warning: no page: {page}"));
+    }
+    print(flags, &request, &summary)
+        .map_err(|error| {
+            program::fail(
+                Owner::Infrastructure,
+                format_args!("cannot write to stdout: {error}"),
+            )
+        })
+        .map(|()| summary)
+}
+
+fn request(flags: &RunFlags) -> Result<RunRequest, ExitCode> {
+    let agent = flags
+        .agent
+        .as_ref()
+        .map(|path| document::read::<AgentConfig>("agent configuration", path))
+        .transpose()
+        .map_err(|error| program::fail(error.owner(), error))?;
+    Ok(RunRequest {
+        tasks: flags.tasks.clone(),
+        output: flags.output.clone().unwrap_or_else(|| new_folder(flags)),
+        model: flags.model.clone(),
+        judge_model: flags.judge_model.clone(),
+        agent,
+        attempts: flags.attempts,
+        concurrency: usize::from(flags.concurrency),
+        resume: flags.resume,
+    })
+}
+
+/// A run folder of its own: `runs/<time>-<first task>`, with a number where two runs begin in the
+/// same second.
+fn new_folder(flags: &RunFlags) -> PathBuf {
+    let time = jiff::Timestamp::now().strftime("%Y%m%d-%H%M%S").to_string();
+    let task = flags
+        .tasks
+        .first()
+        .and_then(|task| task.file_name())
+        .unwrap_or_default();
+    let base = Path::new("runs").join(format!("{time}-{}", task.to_string_lossy()));
+    (2..)
+        .map(|number| PathBuf::from(format!("{}-{number}", base.display())))
+        .find(|path| !path.exists())
+        .filter(|_| base.exists())
+        .unwrap_or(base)
+}
+
+/// The documents of a trial in the run folder.
+fn documents(request: &RunRequest, trial: &TrialSummary) -> TrialDocuments {
+    let verifiers = request
+        .tasks
+        .iter()
+        .filter_map(|folder| Task::load(folder).ok())
+        .find(|task| task.name == trial.task)
+        .map(|task| task.verifiers)
+        .unwrap_or_default();
+    TrialDocuments::read(request.output.join(&trial.folder), verifiers)
+}
+
+/// Leaves a page in every trial folder; returns what went wrong.
+fn write_pages(summary: &Summary, request: &RunRequest) -> Vec<String> {
+    summary
+        .trials
+        .iter()
+        .filter_map(|trial| documents(request, trial).write_page(trial).err())
+        .collect()
+}
+
+fn print(flags: &RunFlags, request: &RunRequest, summary: &Summary) -> std::io::Result<()> {
+    let mut stdout = std::io::stdout().lock();
+    if flags.format == Format::Json {
+        serde_json::to_writer_pretty(&mut stdout, summary)?;
+        return writeln!(stdout);
+    }
+    let style = account::style_of_stdout();
+    match summary.trials.as_slice() {
+        [trial] => {
+            let documents = documents(request, trial);
+            write!(
+                stdout,
+                "\n{}",
+                report::text::trial(&documents.trial(trial), style)
+            )
+        }
+        _ => write!(stdout, "\n{}", report::text::run(summary, style)),
+    }
+}
+
+/// 0 where every trial was done; else the code of the failure that most needs attention: what the
+/// user ended, then what the user has to correct, then the machine's, then the model's.
+fn exit_code(summary: &Summary) -> ExitCode {
+    let owners: Vec<Owner> = summary
+        .trials
+        .iter()
+        .filter_map(|trial| Some(trial.outcome.failure.as_ref()?.owner))
+        .collect();
+    [
+        Owner::Cancelled,
+        Owner::Configuration,
+        Owner::Infrastructure,
+        Owner::Model,
+    ]
+    .into_iter()
+    .find(|owner| owners.contains(owner))
+    .map_or(ExitCode::SUCCESS, |owner| ExitCode::from(owner.exit_code()))
+}

@@ -1,0 +1,43 @@
+//! `archipelago validate`.
+
+use std::io::Write as _;
+use std::process::ExitCode;
+
+use formats::owner::Owner;
+
+use crate::flags::ValidateFlags;
+use crate::services;
+
+/// Explains what is wrong with each task; 0 where all of them could run.
+pub(crate) fn validate(flags: &ValidateFlags) -> ExitCode {
+    let prepared = services::variables()
+        .and_then(|variables| Ok((services::sandbox("process", false)?, variables)))
+        .map(|(sandbox, variables)| services::services(&variables, sandbox));
+    let services = match prepared {
+        Ok(services) => services,
+        Err(code) => return code,
+    };
+    let mut wrong = 0;
+    for task in &flags.tasks {
+        match harness::check(task, &services) {
+            Ok(warnings) => {
+                for warning in warnings {
+                    program::say(format_args!("warning: {warning}"));
+                }
+                // A closed stdout only means that nobody reads.
+                let _ = writeln!(std::io::stdout().lock(), "{}: ok", task.display());
+            }
+            Err(error) => {
+                wrong += 1;
+                for problem in error.problems {
+                    program::say(format_args!("error: {problem}"));
+                }
+            }
+        }
+    }
+    if wrong == 0 {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::from(Owner::Configuration.exit_code())
+    }
+}
