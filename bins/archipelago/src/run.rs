@@ -19,12 +19,11 @@ use crate::services;
 
 pub(crate) async fn run(flags: &RunFlags) -> ExitCode {
     match Box::pin(attempt(flags)).await {
-        Ok(summary) => exit_code(&summary),
-        Err(code) => code,
+        Ok(code) | Err(code) => code,
     }
 }
 
-async fn attempt(flags: &RunFlags) -> Result<Summary, ExitCode> {
+async fn attempt(flags: &RunFlags) -> Result<ExitCode, ExitCode> {
     let variables = services::variables()?;
     let sandbox = services::sandbox(&flags.sandbox, flags.keep)?;
     let trials = flags.tasks.len() * flags.attempts as usize;
@@ -66,7 +65,14 @@ async fn attempt(flags: &RunFlags) -> Result<Summary, ExitCode> {
                 format_args!("cannot write to stdout: {error}"),
             )
         })
-        .map(|()| summary)
+        .map(|()| {
+            // A run that was ended before its trials began has none to tell of.
+            if cancel.is_cancelled() {
+                ExitCode::from(Owner::Cancelled.exit_code())
+            } else {
+                exit_code(&summary)
+            }
+        })
 }
 
 fn request(flags: &RunFlags) -> Result<RunRequest, ExitCode> {

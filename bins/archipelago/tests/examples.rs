@@ -112,10 +112,13 @@ fn edit_files_changes_the_world_as_its_diff_says() {
     // The zip holds what the diff says: the created file is in it, the deleted one is not.
     let zip = std::fs::File::open(trial.join("final_snapshot.zip")).unwrap();
     let zip = zip::ZipArchive::new(zip).unwrap();
-    let names: Vec<&str> = zip.file_names().collect();
+    let names: Vec<String> = zip
+        .file_names()
+        .map(|name| name.unwrap().into_owned())
+        .collect();
     for change in &diff.changes {
         assert_eq!(
-            names.contains(&change.path.as_str()),
+            names.contains(&change.path),
             change.kind != ChangeKind::Deleted,
             "{change:?} in {names:?}"
         );

@@ -416,10 +416,10 @@ fn a_killed_run_leaves_no_process_and_is_resumed() {
         .arg(&run)
         .arg("--resume")
         .start();
-    wait_for("second attempt", || is_waiting(&run));
+    let kept = trial(&run).with_file_name("1.interrupted-1");
+    wait_for("second attempt", || kept.exists() && is_waiting(&run));
     running.signal("TERM");
     assert_eq!(running.end().code, 130);
-    let kept = trial(&run).with_file_name("1.interrupted-1");
     assert!(
         kept.join("events.jsonl").exists(),
         "the killed attempt is gone"

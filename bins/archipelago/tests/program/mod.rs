@@ -2,7 +2,6 @@
 #![allow(dead_code, reason = "each test file uses its part")]
 
 use std::ffi::OsStr;
-use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -13,7 +12,7 @@ use serde::de::DeserializeOwned;
 const LIMIT: Duration = Duration::from_secs(120);
 
 /// A call of `archipelago`.
-pub struct Call {
+pub(crate) struct Call {
     command: Command,
     mark: String,
     folder: tempfile::TempDir,
@@ -21,15 +20,15 @@ pub struct Call {
 
 /// What came of a call.
 #[derive(Debug)]
-pub struct Ended {
-    pub code: i32,
-    pub stdout: String,
-    pub stderr: String,
+pub(crate) struct Ended {
+    pub(crate) code: i32,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
 }
 
 /// A call of the program, with no credentials in its environment and a folder of its own for
 /// temporary files.
-pub fn archipelago() -> Call {
+pub(crate) fn archipelago() -> Call {
     let folder = tempfile::tempdir().unwrap();
     let mut command = Command::new(env!("CARGO_BIN_EXE_archipelago"));
     // The temporary folder is named in FILESYSTEM_ROOT and in the arguments of what is started.
@@ -50,23 +49,23 @@ pub fn archipelago() -> Call {
 }
 
 impl Call {
-    pub fn arg(mut self, argument: impl AsRef<OsStr>) -> Self {
+    pub(crate) fn arg(mut self, argument: impl AsRef<OsStr>) -> Self {
         self.command.arg(argument);
         self
     }
 
-    pub fn args<A: AsRef<OsStr>>(mut self, arguments: impl IntoIterator<Item = A>) -> Self {
+    pub(crate) fn args<A: AsRef<OsStr>>(mut self, arguments: impl IntoIterator<Item = A>) -> Self {
         self.command.args(arguments);
         self
     }
 
-    pub fn env(mut self, name: &str, value: impl AsRef<OsStr>) -> Self {
+    pub(crate) fn env(mut self, name: &str, value: impl AsRef<OsStr>) -> Self {
         self.command.env(name, value);
         self
     }
 
     /// Starts the call and leaves it running.
-    pub fn start(mut self) -> Running {
+    pub(crate) fn start(mut self) -> Running {
         let child = self.command.spawn().unwrap();
         Running {
             child,
@@ -76,13 +75,13 @@ impl Call {
     }
 
     /// Runs the call to its end and checks that nothing of it is left.
-    pub fn end(self) -> Ended {
+    pub(crate) fn end(self) -> Ended {
         self.start().end()
     }
 }
 
 /// A call that runs.
-pub struct Running {
+pub(crate) struct Running {
     child: Child,
     mark: String,
     folder: tempfile::TempDir,
@@ -90,7 +89,7 @@ pub struct Running {
 
 impl Running {
     /// Sends `signal`, such as `INT`.
-    pub fn signal(&self, signal: &str) {
+    pub(crate) fn signal(&self, signal: &str) {
         let sent = Command::new("kill")
             .args([format!("-{signal}"), self.child.id().to_string()])
             .status()
@@ -99,7 +98,7 @@ impl Running {
     }
 
     /// Waits for the end and checks that no process and no temporary folder is left.
-    pub fn end(mut self) -> Ended {
+    pub(crate) fn end(mut self) -> Ended {
         let mut stdout = self.child.stdout.take().unwrap();
         let mut stderr = self.child.stderr.take().unwrap();
         let out = std::thread::spawn(move || text(&mut stdout));
@@ -139,7 +138,7 @@ fn text(from: &mut impl std::io::Read) -> String {
 }
 
 /// The processes whose environment names `mark`, after a moment to end.
-pub fn wait_for_no_process(mark: &str) -> Vec<String> {
+pub(crate) fn wait_for_no_process(mark: &str) -> Vec<String> {
     let deadline = Instant::now() + Duration::from_secs(10);
     loop {
         let left = processes(mark);
@@ -171,12 +170,12 @@ fn processes(mark: &str) -> Vec<String> {
 }
 
 /// The folder of an example.
-pub fn example(name: &str) -> PathBuf {
+pub(crate) fn example(name: &str) -> PathBuf {
     root().join("examples").join(name)
 }
 
 /// The root of the workspace.
-pub fn root() -> PathBuf {
+pub(crate) fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("../..")
         .canonicalize()
@@ -184,13 +183,13 @@ pub fn root() -> PathBuf {
 }
 
 /// The document at `path`.
-pub fn read<T: DeserializeOwned>(path: &Path) -> T {
+pub(crate) fn read<T: DeserializeOwned>(path: &Path) -> T {
     let text = std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{path:?}: {error}"));
     serde_json::from_str(&text).unwrap_or_else(|error| panic!("{path:?}: {error}"))
 }
 
 /// The documents at `path`, one per line.
-pub fn lines<T: DeserializeOwned>(path: &Path) -> Vec<T> {
+pub(crate) fn lines<T: DeserializeOwned>(path: &Path) -> Vec<T> {
     std::fs::read_to_string(path)
         .unwrap_or_else(|error| panic!("{path:?}: {error}"))
         .lines()
