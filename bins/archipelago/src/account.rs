@@ -143,14 +143,10 @@ impl Progress for Account {
         match news {
             News::Stage(stage) => self.now(trial, stage.as_str()),
             News::Remark(remark) => {
-                self.line(trial, &format!("note     {}", report::plain(remark)))
+                self.line(trial, &format!("note     {}", report::plain(remark)));
             }
             News::Agent(event) => self.event(trial, event),
-            News::Verdict(result) => {
-                if self.single {
-                    self.line(trial, &verdict(result));
-                }
-            }
+            News::Verdict(result) if self.single => self.line(trial, &verdict(result)),
             News::Kept(summary) => self.finished(trial, summary, "kept"),
             News::Finished(summary) => self.finished(trial, summary, "finished"),
             _ => {}
