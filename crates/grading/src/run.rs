@@ -7,7 +7,7 @@ use formats::Object;
 use formats::grades::{
     Coverage, Grades, GradingStatus, JudgeUsage, ScoringResults, VerifierResult, VerifierStatus,
 };
-use formats::task::Verifier;
+use formats::task::{EvalConfig, ScoringConfig, Verifier};
 use llm_client::Models;
 use serde_json::json;
 use tokio::sync::Semaphore;
@@ -69,7 +69,7 @@ pub async fn grade_with(
         Ok(levels) => levels,
         Err(problems) => return refused(&input, &sentences(&problems)),
     };
-    let mut run = Run::new(registry, &input, models, options);
+    let mut run = Run::new(registry, input, models, options);
     let mut cancelled = false;
     for level in levels {
         let todo: Vec<usize> = level
@@ -115,7 +115,10 @@ fn no_score(error: &str) -> ScoringResults {
 
 struct Run<'a> {
     registry: &'a Registry,
-    input: &'a GradingInput,
+    grading_run_id: String,
+    verifiers: Vec<Verifier>,
+    eval_configs: Vec<EvalConfig>,
+    scoring: ScoringConfig,
     options: GradeOptions,
     evidence: Arc<Evidence>,
     judge: Result<Judge, EvalError>,
@@ -128,7 +131,7 @@ struct Run<'a> {
 impl<'a> Run<'a> {
     fn new(
         registry: &'a Registry,
-        input: &'a GradingInput,
+        input: GradingInput,
         models: &Models,
         mut options: GradeOptions,
     ) -> Self {
@@ -159,11 +162,15 @@ impl<'a> Run<'a> {
         );
         Self {
             registry,
-            input,
+            grading_run_id: input.grading_run_id,
+            verifiers: input.verifiers,
+            eval_configs: input.eval_configs,
+            scoring: input.scoring,
+            // Moved, not copied: a trajectory may hold hundreds of megabytes of pictures.
             evidence: Arc::new(Evidence::new(
-                input.trajectory.clone(),
-                input.initial_snapshot.clone(),
-                input.final_snapshot.clone(),
+                input.trajectory,
+                input.initial_snapshot,
+                input.final_snapshot,
                 options.evidence.clone(),
             )),
             judge,
@@ -260,8 +267,8 @@ impl<'a> Run<'a> {
 
     /// The eval of the verifier at `at`, and what it looks at.
     fn case(&self, at: usize) -> Result<(Arc<dyn AnyEval>, Case), EvalError> {
-        let verifier = &self.input.verifiers[at];
-        let config = config_of(verifier, &self.input.eval_configs).ok_or_else(|| {
+        let verifier = &self.verifiers[at];
+        let config = config_of(verifier, &self.eval_configs).ok_or_else(|| {
             let id = &verifier.eval_config_id;
             EvalError::config(format!(
                 "`eval_config_id`: no eval config has this id, got {id:?}"
@@ -301,7 +308,7 @@ impl<'a> Run<'a> {
         judge: Option<&Judge>,
         on_result: &(dyn Fn(&VerifierResult) + Send + Sync),
     ) {
-        let verifier = &self.input.verifiers[at];
+        let verifier = &self.verifiers[at];
         let mut result = result_of(verifier, outcome);
         if let Some(judge) = judge {
             let usage = judge.usage();
@@ -319,10 +326,10 @@ impl<'a> Run<'a> {
     fn finish(self, method: &dyn AnyScoring, cancelled: bool) -> Grades {
         let results: Vec<VerifierResult> = self.results.into_iter().flatten().collect();
         let coverage = Coverage {
-            total: self.input.verifiers.len(),
+            total: self.verifiers.len(),
             ..Coverage::of(&results)
         };
-        let config = &self.input.scoring.scoring_config_values;
+        let config = &self.scoring.scoring_config_values;
         let (grading_run_status, scoring_results) = if cancelled {
             let text = format!(
                 "grading was cancelled after {} of {} verifiers",
@@ -331,13 +338,13 @@ impl<'a> Run<'a> {
             );
             (GradingStatus::Cancelled, no_score(&text))
         } else {
-            match scoring::score(method, config, &self.input.verifiers, &results) {
+            match scoring::score(method, config, &self.verifiers, &results) {
                 Ok(scored) => (GradingStatus::Completed, scored),
                 Err(error) => (GradingStatus::Error, no_score(&error)),
             }
         };
         Grades {
-            grading_run_id: self.input.grading_run_id.clone(),
+            grading_run_id: self.grading_run_id,
             grading_run_status,
             verifier_results: results,
             scoring_results,

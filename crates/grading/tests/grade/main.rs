@@ -13,6 +13,7 @@
 mod case;
 mod documents;
 mod evals;
+mod examples;
 mod golden;
 mod judge;
 mod output_llm;

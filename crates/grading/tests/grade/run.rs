@@ -374,3 +374,16 @@ async fn without_a_usable_judge_only_its_verifiers_are_errors() {
         "config"
     );
 }
+
+/// A harness grades many trials on spawned tasks.
+#[tokio::test]
+async fn grading_can_be_spawned() {
+    let mut case = Case::new("x");
+    case.verifier("template", json!({}));
+    let (registry, input) = (case.registry.clone(), case.input());
+    let task = tokio::spawn(async move {
+        let models = Models::new(|_| None);
+        grading::grade(&registry, input, &models, CancellationToken::new(), &|_| {}).await
+    });
+    assert_eq!(task.await.unwrap().scoring_results.final_score, 1.0);
+}
