@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwapOption;
-use formats::apps::{AppsApplied, AppsConfig, Isolation, ServerConfig};
+use formats::apps::{AppsApplied, AppsConfig, ServerConfig};
 use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -143,9 +143,8 @@ impl Gateway {
         inner.retiring.spawn(async move { old.retire(drain).await });
         for kind in [Kind::Tools, Kind::Prompts, Kind::Resources] {
             let method = format!("notifications/{}/list_changed", kind.list_key());
-            inner
-                .sessions
-                .broadcast(&jsonrpc::notification(&method, None));
+            let text = jsonrpc::notification(&method, None);
+            inner.sessions.tell(&text, |_| true);
         }
     }
 
@@ -237,9 +236,6 @@ fn check(config: &AppsConfig) -> Result<(), ApplyError> {
 }
 
 fn check_server(server: &ServerConfig) -> Result<(), String> {
-    if server.isolation == Isolation::Session {
-        return Err("`isolation`: `session` is not supported yet".to_owned());
-    }
     match server.transport.as_str() {
         "stdio" => match server.command.as_deref() {
             None | Some("") => Err("a `stdio` server needs a `command`".to_owned()),

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
-use formats::apps::{AppsConfig, OnFailure};
+use formats::apps::{AppsConfig, Isolation, OnFailure};
 use futures::future::join_all;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -15,8 +15,9 @@ use tokio_util::task::task_tracker::TaskTrackerToken;
 use crate::backend::peer::{NoticeSink, ServerNotice};
 use crate::backend::server::Server;
 use crate::catalog::{Index, Kind, Naming, Route};
-use crate::endpoint::session::Sessions;
+use crate::endpoint::session::{Session, Sessions};
 use crate::error::{ApplyError, FailedServer};
+use crate::isolation::SessionServers;
 use crate::jsonrpc::{self, RawObject};
 use crate::options::GatewayOptions;
 use crate::state::{ServerPhase, ServerState};
@@ -30,6 +31,9 @@ pub(crate) struct Generation {
     /// Entries of `allowed_tool_names`; `None` allows all.
     allowed: Option<HashSet<String>>,
     lists: [List; 4],
+    isolated: SessionServers,
+    options: Arc<GatewayOptions>,
+    sessions: Arc<Sessions>,
     live: Arc<AtomicBool>,
     calls: TaskTracker,
     /// Cancelled when calls in flight have to end.
@@ -70,7 +74,7 @@ impl Generation {
                 server: name.to_owned(),
                 marked,
             };
-            let notices = notice_sink(sessions.clone(), live.clone(), naming.clone());
+            let notices = notice_sink(sessions.clone(), None, live.clone(), naming.clone());
             namings.push(naming);
             servers.push(Arc::new(Server::new(
                 name,
@@ -90,6 +94,9 @@ impl Generation {
             namings,
             allowed,
             lists: Default::default(),
+            isolated: SessionServers::default(),
+            options: options.clone(),
+            sessions: sessions.clone(),
             live,
             calls: TaskTracker::new(),
             abort: CancellationToken::new(),
@@ -129,6 +136,7 @@ impl Generation {
                 }
             }
         }
+        failed.extend(self.check_unserved().await);
         if !failed.is_empty() {
             return Err(ApplyError::NotReady(failed));
         }
@@ -142,6 +150,55 @@ impl Generation {
         *list.known.lock().unwrap_or_else(PoisonError::into_inner) = tools;
         list.index.store(Arc::new(index));
         Ok(())
+    }
+
+    /// Asks remote MCP servers that are left out of the endpoint for their tools once, so that a
+    /// wrong address is known now (`spec/environment.md` §5.4).
+    async fn check_unserved(&self) -> Vec<FailedServer> {
+        let unserved = self.config.mcp_servers.iter().filter(|(_, config)| {
+            let speaks_mcp = matches!(config.transport.as_str(), "http" | "streamable-http");
+            !config.serve_mcp_tools && config.exposes_mcp && speaks_mcp && config.url.is_some()
+        });
+        let checks = unserved.map(|(name, config)| async move {
+            let ignored: NoticeSink = Arc::new(|_| {});
+            let server = Server::new(name, config.clone(), self.options.clone(), ignored);
+            let server = Arc::new(server);
+            let (result, attempts) = server.prepare().await;
+            server.stop().await;
+            let error = result.err()?;
+            (config.on_failure != OnFailure::Skip).then(|| FailedServer {
+                server: name.to_owned(),
+                error,
+                attempts,
+            })
+        });
+        join_all(checks).await.into_iter().flatten().collect()
+    }
+
+    /// The server at `place` for the calls of `session`: the shared one, or the session's own.
+    pub(crate) fn server(&self, place: usize, session: &Arc<Session>) -> Arc<Server> {
+        let shared = &self.servers[place];
+        if shared.config.isolation == Isolation::Shared {
+            return shared.clone();
+        }
+        self.isolated.of(place, session, || {
+            let naming = self.namings[place].clone();
+            let only = Some(session.id.clone());
+            let notices = notice_sink(self.sessions.clone(), only, self.live.clone(), naming);
+            Server::new(
+                &shared.name,
+                shared.config.clone(),
+                self.options.clone(),
+                notices,
+            )
+        })
+    }
+
+    /// All servers, also those of single sessions.
+    pub(crate) fn running(&self) -> Vec<Arc<Server>> {
+        let mut all = self.servers.clone();
+        all.extend(self.isolated.all());
+        all
     }
 
     fn list(&self, kind: Kind) -> &List {
@@ -279,7 +336,8 @@ impl Generation {
     }
 
     async fn stop_servers(&self) {
-        join_all(self.servers.iter().map(|server| server.stop())).await;
+        let shared = join_all(self.servers.iter().map(|server| server.stop()));
+        tokio::join!(shared, self.isolated.stop());
     }
 
     pub(crate) fn state(&self) -> Vec<ServerState> {
@@ -307,15 +365,23 @@ impl Generation {
     }
 }
 
-/// Passes what a server tells everybody on to the sessions that it concerns.
-fn notice_sink(sessions: Arc<Sessions>, live: Arc<AtomicBool>, naming: Naming) -> NoticeSink {
+/// Passes what a server tells everybody on to the sessions that it concerns: all of them, or the
+/// only one that the server is for.
+fn notice_sink(
+    sessions: Arc<Sessions>,
+    only: Option<String>,
+    live: Arc<AtomicBool>,
+    naming: Naming,
+) -> NoticeSink {
     Arc::new(move |notice| {
         if !live.load(Ordering::Acquire) {
             return;
         }
+        let concerned = |session: &Session| only.as_ref().is_none_or(|id| *id == session.id);
         match notice {
             ServerNotice::ListChanged(method) => {
-                sessions.broadcast(&jsonrpc::notification(&method, None));
+                let text = jsonrpc::notification(&method, None);
+                sessions.tell(&text, concerned);
             }
             ServerNotice::ResourceUpdated(params) => {
                 let Ok(mut params) = RawObject::parse(Some(&params)) else {
@@ -325,15 +391,11 @@ fn notice_sink(sessions: Arc<Sessions>, live: Arc<AtomicBool>, naming: Naming) -
                     return;
                 };
                 params.set("uri", jsonrpc::raw(&uri));
-                let text = jsonrpc::notification(
-                    "notifications/resources/updated",
-                    Some(&params.to_raw()),
-                );
-                for session in sessions.all() {
-                    if session.is_subscribed(&uri) {
-                        session.general.push(text.clone());
-                    }
-                }
+                let params = params.to_raw();
+                let text = jsonrpc::notification("notifications/resources/updated", Some(&params));
+                sessions.tell(&text, |session| {
+                    concerned(session) && session.is_subscribed(&uri)
+                });
             }
         }
     })

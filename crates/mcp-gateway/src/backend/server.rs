@@ -16,6 +16,7 @@ use super::stdio::{SpawnError, StdioLink};
 use crate::endpoint::caller::Caller;
 use crate::jsonrpc::{self, METHOD_NOT_FOUND, Outcome, RawObject};
 use crate::options::GatewayOptions;
+use crate::schema_cleanup;
 use crate::state::{ServerPhase, ServerState};
 
 /// The protocol revision that the gateway offers to servers.
@@ -49,7 +50,7 @@ pub(crate) type ListResult = Result<Vec<RawObject>, String>;
 /// One server of a configuration.
 pub(crate) struct Server {
     pub(crate) name: Arc<str>,
-    config: ServerConfig,
+    pub(crate) config: ServerConfig,
     options: Arc<GatewayOptions>,
     notices: NoticeSink,
     current: ArcSwapOption<Connection>,
@@ -416,7 +417,11 @@ impl Server {
                 }
                 Err(error) => return Err(error.to_string()),
             };
-            items.extend(page.read::<Vec<RawObject>>(key).unwrap_or_default());
+            let mut more: Vec<RawObject> = page.read(key).unwrap_or_default();
+            if self.options.schema_cleanup && method == "tools/list" {
+                more.iter_mut().for_each(schema_cleanup::clean_tool);
+            }
+            items.extend(more);
             match page.text("nextCursor") {
                 Some(next) if cursor.as_ref() != Some(&next) => cursor = Some(next),
                 Some(_) => {
@@ -503,10 +508,15 @@ impl Server {
         status.error = error;
     }
 
-    /// Ends the server for good and waits for it.
-    pub(crate) async fn stop(&self) {
+    /// Lets nothing start any more.
+    pub(crate) fn refuse(&self) {
         self.permits.close();
         self.stopped.cancel();
+    }
+
+    /// Ends the server for good and waits for it.
+    pub(crate) async fn stop(&self) {
+        self.refuse();
         // A start in progress ends first, so that nothing appears afterwards.
         let _failures = self.starting.lock().await;
         self.set_phase(ServerPhase::Stopped, None);

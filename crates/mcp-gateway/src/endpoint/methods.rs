@@ -82,7 +82,7 @@ impl Call<'_> {
             )));
         }
         params.set("name", jsonrpc::raw(&route.own));
-        let server = self.server(&route).clone();
+        let server = self.server(&route);
         let headers = headers::with_actor(self.caller.headers.clone());
         match server
             .call("tools/call", params, Some(self.caller), headers)
@@ -126,7 +126,7 @@ impl Call<'_> {
         let route = self.resource(&uri).await?;
         params.set("uri", jsonrpc::raw(&route.own));
         let session = self.caller.session.clone();
-        let server = self.server(&route).clone();
+        let server = self.server(&route);
         // Clients hear of updates under the served form, also when they subscribed by the own one.
         let served = self.generation.namings[route.server].uri(&route.own);
         if wanted {
@@ -178,13 +178,13 @@ impl Call<'_> {
         })
     }
 
-    fn server(&self, route: &Route) -> &Arc<Server> {
-        &self.generation.servers[route.server]
+    fn server(&self, route: &Route) -> Arc<Server> {
+        self.generation.server(route.server, &self.caller.session)
     }
 
     async fn forward(self, method: &str, params: RawObject, route: &Route) -> Outcome {
         let headers = self.caller.headers.clone();
-        let server = self.server(route).clone();
+        let server = self.server(route);
         server
             .call(method, params, Some(self.caller), headers)
             .await
@@ -240,7 +240,7 @@ async fn set_log_level(gateway: &Gateway, call: &Call<'_>, params: &RawObject) -
     if let Some(weakest) = weakest {
         futures::future::join_all(
             call.generation
-                .servers
+                .running()
                 .iter()
                 .map(|server| server.set_log_level(weakest)),
         )

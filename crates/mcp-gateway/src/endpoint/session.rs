@@ -25,6 +25,9 @@ const LOG_LEVELS: [&str; 8] = [
     "emergency",
 ];
 
+/// How many bytes of messages that belong to no request wait for a client to fetch them.
+const GENERAL_BYTES: usize = 1024 * 1024;
+
 /// The rank of a log level; `None` for a word that is none.
 pub(crate) fn log_rank(level: &str) -> Option<usize> {
     LOG_LEVELS.iter().position(|known| *known == level)
@@ -74,7 +77,7 @@ impl Session {
             id: uuid::Uuid::new_v4().simple().to_string(),
             version,
             capabilities,
-            general: Arc::new(EventStream::new(0, options.max_stream_bytes)),
+            general: Arc::new(EventStream::new(0, GENERAL_BYTES)),
             general_open: AtomicBool::new(false),
             ended: CancellationToken::new(),
             answer_timeout: options.client_answer_timeout,
@@ -97,6 +100,11 @@ impl Session {
         self.capabilities
             .pointer(pointer)
             .is_some_and(|value| !value.is_null())
+    }
+
+    /// Cancelled when the session ends.
+    pub(crate) fn ended(&self) -> &CancellationToken {
+        &self.ended
     }
 
     pub(crate) fn touch(&self) {
@@ -353,10 +361,12 @@ impl Sessions {
         }
     }
 
-    /// Tells every session.
-    pub(crate) fn broadcast(&self, text: &str) {
+    /// Puts a message on the general streams of the sessions that it concerns.
+    pub(crate) fn tell(&self, text: &str, concerned: impl Fn(&Session) -> bool) {
         for session in self.all() {
-            session.general.push(text.to_owned());
+            if concerned(&session) {
+                session.general.push(text.to_owned());
+            }
         }
     }
 

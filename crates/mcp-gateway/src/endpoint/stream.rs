@@ -105,12 +105,13 @@ impl EventStream {
                     break;
                 };
                 log.bytes -= oldest.text.len();
-                log.dropped += 1;
-                if log.dropped == 1 {
+                let unread = oldest.place > log.delivered;
+                log.dropped += u64::from(unread);
+                if unread && log.dropped == 1 {
                     tracing::warn!(
                         stream = self.number,
                         limit = self.max_bytes,
-                        "the client reads too slowly: messages are dropped (max_stream_bytes)"
+                        "the client reads too slowly: its oldest messages are dropped"
                     );
                 }
             }

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use mcp_gateway::GatewayOptions;
+use mcp_gateway::{GatewayOptions, ServerPhase};
 use serde_json::json;
 use testkit::mcp::HttpStub;
 
@@ -170,6 +170,40 @@ async fn a_server_that_cannot_be_reached_is_named() {
         detail["details"]["away"]["attempts"].as_u64().unwrap() >= 2,
         "{detail}"
     );
+    world.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_is_not_served_is_checked_but_not_listed() {
+    let server = HttpStub::start(stub(), true).await;
+    let world = World::with(GatewayOptions {
+        start_timeout: Duration::from_millis(500),
+        ..options()
+    })
+    .await;
+    let mut unserved = remote(&server.url);
+    unserved.serve_mcp_tools = false;
+    let both = servers([("rest", unserved.clone()), ("one", remote(&server.url))]);
+    let applied = world.gateway.apply(both).await.unwrap();
+    assert_eq!(applied.servers, ["rest", "one"]);
+    assert_eq!(
+        (server.sessions_opened(), server.sessions_deleted()),
+        (2, 1)
+    );
+    // Only one server serves, so its names are unchanged.
+    assert_eq!(world.client().await.tool_names().await[0], "echo");
+    assert_eq!(
+        world.gateway.state().servers[0].state,
+        ServerPhase::NotServed
+    );
+    unserved.url = Some(format!("{}-wrong", server.url));
+    let error = world
+        .gateway
+        .apply(servers([("rest", unserved)]))
+        .await
+        .unwrap_err();
+    let reason = &error.detail()["details"]["rest"]["error"];
+    assert!(reason.as_str().unwrap().contains("HTTP 404"), "{reason}");
     world.end().await;
 }
 

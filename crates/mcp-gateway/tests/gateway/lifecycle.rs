@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use formats::apps::{AppsConfig, OnFailure, ServerConfig};
+use formats::apps::{AppsConfig, Isolation, OnFailure, ServerConfig};
 use formats::owner::Owner;
 use mcp_gateway::{ApplyError, ServerPhase};
 use serde_json::json;
@@ -280,6 +280,46 @@ async fn state_lasts_over_a_hundred_calls_and_all_sessions() {
     assert_eq!(second.text("one_count", json!({})).await, "100");
     assert_eq!(second.text("two_count", json!({})).await, "1");
     assert_eq!(world.gateway.state().servers[0].starts, 1);
+    world.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_isolated_server_is_each_sessions_own() {
+    let world = World::new().await;
+    let isolated = ServerConfig {
+        isolation: Isolation::Session,
+        ..stdio(&marked("isolated-server"))
+    };
+    let both = servers([("own", isolated), ("all", stdio(&stub()))]);
+    world.gateway.apply(both).await.unwrap();
+    let (first, second) = (world.client().await, world.client().await);
+    for number in 1..=2 {
+        for client in [&first, &second] {
+            assert_eq!(
+                client.text("own_count", json!({})).await,
+                number.to_string()
+            );
+        }
+    }
+    first.text("all_count", json!({})).await;
+    assert_eq!(second.text("all_count", json!({})).await, "2");
+    // One for each session, beside the one that is asked for lists.
+    assert_eq!(stubs("isolated-server").len(), 3);
+    let end = first.http.delete(&first.url);
+    end.header("mcp-session-id", &first.session)
+        .send()
+        .await
+        .unwrap();
+    let limit = Duration::from_secs(5);
+    eventually(limit, "it ends with its session", async || {
+        stubs("isolated-server").len() == 2
+    })
+    .await;
+    world.gateway.apply(AppsConfig::default()).await.unwrap();
+    eventually(limit, "all end", async || {
+        stubs("isolated-server").is_empty()
+    })
+    .await;
     world.end().await;
 }
 

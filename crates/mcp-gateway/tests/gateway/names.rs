@@ -1,10 +1,11 @@
 //! Served names, clashes and the list of allowed tools (A5).
 
 use formats::apps::AppsConfig;
+use mcp_gateway::GatewayOptions;
 use serde_json::json;
 use testkit::mcp::StubServer;
 
-use crate::world::{World, config, stub};
+use crate::world::{World, config, options, stub};
 
 fn with_tools(names: &[&str]) -> StubServer {
     StubServer {
@@ -82,6 +83,42 @@ async fn an_unknown_tool_is_a_protocol_error() {
         assert_eq!(error["message"], format!("Unknown tool: '{name}'"));
     }
     world.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn schemas_are_rewritten_only_on_request() {
+    let raw = r##"{"name":"odd","inputSchema":{"type":"object","$defs":{"K":{"enum":["a",1]}},"properties":{"k":{"$ref":"#/$defs/K"}}}}"##;
+    let odd = StubServer {
+        raw_tool: Some(raw.to_owned()),
+        ..stub()
+    };
+    for (schema_cleanup, expected) in [
+        (
+            false,
+            serde_json::from_str::<serde_json::Value>(raw).unwrap()["inputSchema"].clone(),
+        ),
+        (true, json!({"type": "object", "properties": {"k": {}}})),
+    ] {
+        let world = World::with(GatewayOptions {
+            schema_cleanup,
+            ..options()
+        })
+        .await;
+        world
+            .gateway
+            .apply(config([("one", odd.clone())]))
+            .await
+            .unwrap();
+        let list = world
+            .client()
+            .await
+            .request("tools/list", json!({}))
+            .await
+            .unwrap();
+        let tool = list["tools"].as_array().unwrap().last().unwrap();
+        assert_eq!(tool["inputSchema"], expected);
+        world.end().await;
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
