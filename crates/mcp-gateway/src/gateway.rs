@@ -43,7 +43,7 @@ pub(crate) struct Inner {
     current: ArcSwapOption<Generation>,
     /// Held while a configuration is applied.
     applying: Mutex<()>,
-    retiring: TaskTracker,
+    tasks: TaskTracker,
     shut_down: CancellationToken,
     sweeping: std::sync::Once,
 }
@@ -64,7 +64,7 @@ impl Gateway {
                 sessions: Arc::default(),
                 current: ArcSwapOption::empty(),
                 applying: Mutex::default(),
-                retiring: TaskTracker::new(),
+                tasks: TaskTracker::new(),
                 shut_down: CancellationToken::new(),
                 sweeping: std::sync::Once::new(),
             }),
@@ -86,13 +86,13 @@ impl Gateway {
     pub async fn apply(&self, config: AppsConfig) -> Result<AppsApplied, ApplyError> {
         let gateway = self.clone();
         let started = Instant::now();
-        tokio::spawn(async move { gateway.apply_now(config, started).await })
-            .await
-            .unwrap_or_else(|error| {
-                Err(ApplyError::Internal(format!(
-                    "applying the configuration failed: {error}"
-                )))
-            })
+        let apply = async move { gateway.apply_now(config, started).await };
+        // `shutdown` waits for it.
+        self.inner.tasks.spawn(apply).await.unwrap_or_else(|error| {
+            Err(ApplyError::Internal(format!(
+                "applying the configuration failed: {error}"
+            )))
+        })
     }
 
     async fn apply_now(
@@ -119,13 +119,9 @@ impl Gateway {
             });
         }
         check(&config)?;
-        let start = Generation::start(&config, &inner.options, &inner.sessions);
-        let generation = tokio::select! {
-            generation = start => Arc::new(generation?),
-            // What was started so far ends when it is dropped.
-            () = inner.shut_down.cancelled() => return Err(ApplyError::ShutDown),
-        };
-        self.switch_to(generation);
+        let (options, sessions) = (&inner.options, &inner.sessions);
+        let generation = Generation::start(&config, options, sessions, &inner.shut_down).await?;
+        self.switch_to(Arc::new(generation))?;
         self.sweep_sessions();
         Ok(AppsApplied {
             servers,
@@ -133,18 +129,30 @@ impl Gateway {
         })
     }
 
-    fn switch_to(&self, generation: Arc<Generation>) {
+    fn switch_to(&self, generation: Arc<Generation>) -> Result<(), ApplyError> {
         let inner = &self.inner;
         generation.go_live();
-        let Some(old) = inner.current.swap(Some(generation)) else {
-            return;
-        };
-        let drain = inner.options.drain_timeout;
-        inner.retiring.spawn(async move { old.retire(drain).await });
+        let old = inner.current.swap(Some(generation));
+        self.retire(old);
+        if inner.shut_down.is_cancelled() {
+            // The shutdown may have looked for a configuration to end before this one was there.
+            self.retire(inner.current.swap(None));
+            return Err(ApplyError::ShutDown);
+        }
         for kind in [Kind::Tools, Kind::Prompts, Kind::Resources] {
             let method = format!("notifications/{}/list_changed", kind.list_key());
             let text = jsonrpc::notification(&method, None);
             inner.sessions.tell(&text, |_| true);
+        }
+        Ok(())
+    }
+
+    /// Takes a configuration down in the background.
+    fn retire(&self, generation: Option<Arc<Generation>>) {
+        if let Some(generation) = generation {
+            let drain = self.inner.options.drain_timeout;
+            let retire = async move { generation.retire(drain).await };
+            self.inner.tasks.spawn(retire);
         }
     }
 
@@ -169,15 +177,11 @@ impl Gateway {
     pub async fn shutdown(&self) {
         let inner = &self.inner;
         inner.shut_down.cancel();
-        let drain = inner.options.drain_timeout;
-        if let Some(current) = inner.current.swap(None) {
-            inner
-                .retiring
-                .spawn(async move { current.retire(drain).await });
-        }
-        inner.retiring.close();
-        let limit = drain + inner.options.stop_grace * 4 + Duration::from_secs(1);
-        if tokio::time::timeout(limit, inner.retiring.wait())
+        self.retire(inner.current.swap(None));
+        inner.tasks.close();
+        let limit =
+            inner.options.drain_timeout + inner.options.stop_grace * 4 + Duration::from_secs(1);
+        if tokio::time::timeout(limit, inner.tasks.wait())
             .await
             .is_err()
         {

@@ -1,12 +1,11 @@
-//! One applied configuration: its servers, what they offer together, and its orderly end.
+//! One applied configuration: its servers, who may call what, and its orderly end.
 
 use std::collections::HashSet;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use arc_swap::ArcSwap;
-use formats::apps::{AppsConfig, Isolation, OnFailure};
+use formats::apps::{AppsConfig, Isolation, OnFailure, ServerConfig};
 use futures::future::join_all;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -14,37 +13,29 @@ use tokio_util::task::task_tracker::TaskTrackerToken;
 
 use crate::backend::peer::{NoticeSink, ServerNotice};
 use crate::backend::server::Server;
-use crate::catalog::{Index, Kind, Naming, Route};
+use crate::catalog::{Index, Kind, Naming};
 use crate::endpoint::session::{Session, Sessions};
 use crate::error::{ApplyError, FailedServer};
-use crate::isolation::SessionServers;
 use crate::jsonrpc::{self, RawObject};
 use crate::options::GatewayOptions;
 use crate::state::{ServerPhase, ServerState};
+use crate::view::{SessionViews, View};
 
 /// A configuration that serves, or served until a moment ago.
 pub(crate) struct Generation {
     pub(crate) config: AppsConfig,
-    /// Those whose tools are served, in order.
-    pub(crate) servers: Vec<Arc<Server>>,
-    pub(crate) namings: Vec<Naming>,
+    namings: Arc<[Naming]>,
     /// Entries of `allowed_tool_names`; `None` allows all.
     allowed: Option<HashSet<String>>,
-    lists: [List; 4],
-    isolated: SessionServers,
+    /// The servers whose tools are served, in order.
+    shared: Arc<View>,
+    of_sessions: SessionViews,
     options: Arc<GatewayOptions>,
     sessions: Arc<Sessions>,
     live: Arc<AtomicBool>,
     calls: TaskTracker,
     /// Cancelled when calls in flight have to end.
     abort: CancellationToken,
-}
-
-#[derive(Default)]
-struct List {
-    /// The last known list of each server.
-    known: Mutex<Vec<Vec<RawObject>>>,
-    index: ArcSwap<Index>,
 }
 
 /// Keeps a generation from being taken down while a call uses it.
@@ -59,6 +50,7 @@ impl Generation {
         config: &AppsConfig,
         options: &Arc<GatewayOptions>,
         sessions: &Arc<Sessions>,
+        shut_down: &CancellationToken,
     ) -> Result<Self, ApplyError> {
         let serving: Vec<_> = config
             .mcp_servers
@@ -67,8 +59,8 @@ impl Generation {
             .collect();
         let marked = serving.len() > 1;
         let live = Arc::new(AtomicBool::new(false));
-        let mut servers = Vec::new();
         let mut namings = Vec::new();
+        let mut servers = Vec::new();
         for (name, server) in serving {
             let naming = Naming {
                 server: name.to_owned(),
@@ -76,13 +68,10 @@ impl Generation {
             };
             let notices = notice_sink(sessions.clone(), None, live.clone(), naming.clone());
             namings.push(naming);
-            servers.push(Arc::new(Server::new(
-                name,
-                server.clone(),
-                options.clone(),
-                notices,
-            )));
+            let server = Server::new(name, server.clone(), options.clone(), notices);
+            servers.push(Arc::new(server));
         }
+        let namings: Arc<[Naming]> = namings.into();
         let allowed = config
             .allowed_tool_names
             .as_ref()
@@ -90,53 +79,49 @@ impl Generation {
             .map(|names| names.iter().cloned().collect());
         let generation = Self {
             config: config.clone(),
-            servers,
-            namings,
+            namings: namings.clone(),
             allowed,
-            lists: Default::default(),
-            isolated: SessionServers::default(),
+            shared: Arc::new(View::new(servers, namings)),
+            of_sessions: SessionViews::default(),
             options: options.clone(),
             sessions: sessions.clone(),
             live,
             calls: TaskTracker::new(),
             abort: CancellationToken::new(),
         };
-        match generation.get_ready().await {
+        let ready = tokio::select! {
+            ready = generation.get_ready() => ready,
+            () = shut_down.cancelled() => Err(ApplyError::ShutDown),
+        };
+        match ready {
             Ok(()) => Ok(generation),
             Err(error) => {
-                generation.stop_servers().await;
+                generation.shared.stop(true).await;
                 Err(error)
             }
         }
     }
 
     async fn get_ready(&self) -> Result<(), ApplyError> {
-        let prepared = join_all(self.servers.iter().map(Server::prepare)).await;
+        let servers = &self.shared.servers;
+        let (prepared, unserved) = tokio::join!(
+            join_all(servers.iter().map(Server::prepare)),
+            self.check_unserved()
+        );
         let mut failed = Vec::new();
         let mut tools = Vec::new();
-        for (server, (result, attempts)) in self.servers.iter().zip(prepared) {
-            match result {
-                Ok(list) => tools.push(list),
-                Err(error) => {
-                    tools.push(Vec::new());
-                    let policy = self
-                        .config
-                        .mcp_servers
-                        .get(&server.name)
-                        .map(|config| config.on_failure);
-                    if policy == Some(OnFailure::Skip) {
-                        tracing::warn!(server = %server.name, %error, "served without this server");
-                        continue;
-                    }
-                    failed.push(FailedServer {
-                        server: server.name.to_string(),
-                        error,
-                        attempts,
-                    });
+        for (server, (result, attempts)) in servers.iter().zip(prepared) {
+            let error = match result {
+                Ok(list) => {
+                    tools.push(list);
+                    continue;
                 }
-            }
+                Err(error) => error,
+            };
+            tools.push(Vec::new());
+            failed.extend(refused(&server.name, &server.config, error, attempts));
         }
-        failed.extend(self.check_unserved().await);
+        failed.extend(unserved);
         if !failed.is_empty() {
             return Err(ApplyError::NotReady(failed));
         }
@@ -146,9 +131,7 @@ impl Generation {
                 "{clash}; rename one of the servers"
             )));
         }
-        let list = self.list(Kind::Tools);
-        *list.known.lock().unwrap_or_else(PoisonError::into_inner) = tools;
-        list.index.store(Arc::new(index));
+        self.shared.set(Kind::Tools, tools, index);
         Ok(())
     }
 
@@ -165,117 +148,46 @@ impl Generation {
             let server = Arc::new(server);
             let (result, attempts) = server.prepare().await;
             server.stop().await;
-            let error = result.err()?;
-            (config.on_failure != OnFailure::Skip).then(|| FailedServer {
-                server: name.to_owned(),
-                error,
-                attempts,
-            })
+            refused(name, config, result.err()?, attempts)
         });
         join_all(checks).await.into_iter().flatten().collect()
     }
 
-    /// The server at `place` for the calls of `session`: the shared one, or the session's own.
-    pub(crate) fn server(&self, place: usize, session: &Arc<Session>) -> Arc<Server> {
-        let shared = &self.servers[place];
-        if shared.config.isolation == Isolation::Shared {
-            return shared.clone();
+    /// What a session sees.
+    pub(crate) fn view(&self, session: &Session) -> Arc<View> {
+        let isolated = |server: &Arc<Server>| server.config.isolation == Isolation::Session;
+        if !self.shared.servers.iter().any(isolated) {
+            return self.shared.clone();
         }
-        self.isolated.of(place, session, || {
-            let naming = self.namings[place].clone();
-            let only = Some(session.id.clone());
-            let notices = notice_sink(self.sessions.clone(), only, self.live.clone(), naming);
-            Server::new(
-                &shared.name,
-                shared.config.clone(),
-                self.options.clone(),
-                notices,
-            )
+        self.of_sessions.of(session, || {
+            let servers = self.shared.servers.iter().zip(&*self.namings);
+            let servers = servers.map(|(shared, naming)| {
+                if !isolated(shared) {
+                    return shared.clone();
+                }
+                let only = Some(session.id.clone());
+                let live = self.live.clone();
+                let notices = notice_sink(self.sessions.clone(), only, live, naming.clone());
+                let config = shared.config.clone();
+                let options = self.options.clone();
+                Arc::new(Server::new(&shared.name, config, options, notices))
+            });
+            self.shared.with_servers(servers.collect())
         })
     }
 
-    /// All servers, also those of single sessions.
-    pub(crate) fn running(&self) -> Vec<Arc<Server>> {
-        let mut all = self.servers.clone();
-        all.extend(self.isolated.all());
+    /// All servers, also those of single sessions; shared ones may come more than once.
+    pub(crate) fn servers(&self) -> Vec<Arc<Server>> {
+        let mut all = self.shared.servers.clone();
+        for view in self.of_sessions.all() {
+            all.extend(view.servers.iter().cloned());
+        }
         all
     }
 
-    fn list(&self, kind: Kind) -> &List {
-        &self.lists[kind as usize]
-    }
-
-    /// Asks all servers side by side for a list. Of a server that does not answer in time the last
-    /// known list is served.
-    pub(crate) async fn refresh(&self, kind: Kind) -> Arc<Index> {
-        let answers = join_all(
-            self.servers
-                .iter()
-                .map(|server| server.list(kind.method(), kind.list_key())),
-        )
-        .await;
-        let list = self.list(kind);
-        let mut known = list.known.lock().unwrap_or_else(PoisonError::into_inner);
-        known.resize(self.servers.len(), Vec::new());
-        for ((server, answer), known) in self.servers.iter().zip(answers).zip(known.iter_mut()) {
-            match answer {
-                Ok(items) => *known = items,
-                Err(error) => {
-                    tracing::warn!(server = %server.name, %error, "its last known list is served");
-                }
-            }
-        }
-        let (index, clashes) = Index::build(kind, &self.namings, &known);
-        for clash in clashes {
-            tracing::warn!("{clash}; only the first is served");
-        }
-        let index = Arc::new(index);
-        list.index.store(index.clone());
-        index
-    }
-
-    /// Where a tool or prompt leads; a name that is not known is looked for in fresh lists.
-    pub(crate) async fn route(&self, kind: Kind, served: &str) -> Option<Route> {
-        if let Some(route) = self.list(kind).index.load().route(served) {
-            return Some(route.clone());
-        }
-        self.refresh(kind).await.route(served).cloned()
-    }
-
-    /// Where a URI (or a template) leads: a listed one exactly, else by the server's name in it,
-    /// else as a server's own URI where only one server lists it.
-    pub(crate) async fn route_uri(&self, uri: &str) -> Option<Route> {
-        if let [_] = &self.servers[..] {
-            return Some(Route {
-                server: 0,
-                own: uri.to_owned(),
-            });
-        }
-        let by_name = self
-            .namings
-            .iter()
-            .enumerate()
-            .filter_map(|(server, naming)| {
-                let own = naming.own_uri(uri)?;
-                Some((naming.server.len(), Route { server, own }))
-            })
-            .max_by_key(|(length, _)| *length)
-            .map(|(_, route)| route);
-        for kind in [Kind::Resources, Kind::Templates] {
-            if let Some(route) = self.list(kind).index.load().route(uri) {
-                return Some(route.clone());
-            }
-        }
-        if by_name.is_some() {
-            return by_name;
-        }
-        for kind in [Kind::Resources, Kind::Templates] {
-            let index = self.refresh(kind).await;
-            if let Some(route) = index.route(uri).or_else(|| index.route_of_own(uri)) {
-                return Some(route.clone());
-            }
-        }
-        None
+    /// Whether any server named a capability (a JSON pointer).
+    pub(crate) fn can(&self, pointer: &str) -> bool {
+        self.shared.servers.iter().any(|server| server.can(pointer))
     }
 
     /// Whether the configuration lets a tool be listed and called: an entry is the served name or
@@ -284,13 +196,6 @@ impl Generation {
         self.allowed
             .as_ref()
             .is_none_or(|names| names.contains(served) || names.contains(own))
-    }
-
-    pub(crate) fn allowed_count(&self) -> usize {
-        self.list(Kind::Tools)
-            .index
-            .load()
-            .count(|served, own| self.allows(served, own))
     }
 
     /// Begins a call; `None` when the generation is being taken down.
@@ -313,7 +218,8 @@ impl Generation {
 
     /// Whether every serving server started.
     pub(crate) fn is_complete(&self) -> bool {
-        self.servers
+        self.shared
+            .servers
             .iter()
             .all(|server| server.state().state != ServerPhase::Failed)
     }
@@ -332,37 +238,40 @@ impl Generation {
             );
             self.abort.cancel();
         }
-        self.stop_servers().await;
-    }
-
-    async fn stop_servers(&self) {
-        let shared = join_all(self.servers.iter().map(|server| server.stop()));
-        tokio::join!(shared, self.isolated.stop());
+        tokio::join!(self.shared.stop(true), self.of_sessions.stop());
     }
 
     pub(crate) fn state(&self) -> Vec<ServerState> {
+        let servers = &self.shared.servers;
         self.config
             .mcp_servers
             .iter()
-            .map(|(name, config)| {
-                let running = self.servers.iter().find(|server| *server.name == *name);
-                running.map_or_else(
-                    || ServerState {
-                        name: name.to_owned(),
-                        transport: config.transport.clone(),
-                        state: ServerPhase::NotServed,
-                        tools: None,
-                        error: None,
-                        process_id: None,
-                        starts: 0,
-                        protocol_version: None,
-                        server_info: None,
-                    },
-                    |server| server.state(),
-                )
-            })
+            .map(
+                |(name, config)| match servers.iter().find(|server| *server.name == *name) {
+                    Some(server) => server.state(),
+                    None => ServerState::not_served(name, &config.transport),
+                },
+            )
             .collect()
     }
+}
+
+/// The failure of a server, where the configuration does not let it be left out.
+fn refused(
+    name: &str,
+    config: &ServerConfig,
+    error: String,
+    attempts: u32,
+) -> Option<FailedServer> {
+    if config.on_failure == OnFailure::Skip {
+        tracing::warn!(server = name, %error, "served without this server");
+        return None;
+    }
+    Some(FailedServer {
+        server: name.to_owned(),
+        error,
+        attempts,
+    })
 }
 
 /// Passes what a server tells everybody on to the sessions that it concerns: all of them, or the

@@ -10,7 +10,7 @@
 //! progress tokens of their own.
 //!
 //! Module by module: `jsonrpc` messages; `backend` the servers (processes, remote ones, restart);
-//! `catalog` names and routes; `generation` one configuration; `isolation` servers of single sessions; `gateway` the swap; `endpoint` the
+//! `catalog` names and routes; `generation` one configuration; `view` what one session sees of it; `gateway` the swap; `endpoint` the
 //! clients' side.
 
 mod backend;
@@ -19,11 +19,11 @@ mod endpoint;
 mod error;
 mod gateway;
 mod generation;
-mod isolation;
 mod jsonrpc;
 mod options;
 mod schema_cleanup;
 mod state;
+mod view;
 
 pub use error::{ApplyError, FailedServer};
 pub use gateway::Gateway;

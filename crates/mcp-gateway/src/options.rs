@@ -34,13 +34,16 @@ pub struct GatewayOptions {
     pub max_body_bytes: usize,
     /// How many requests one server may have in flight.
     pub max_calls_per_server: usize,
+    /// How many requests one client session may have in flight.
+    pub max_calls_per_session: usize,
     /// How many client sessions may exist.
     pub max_sessions: usize,
     /// When a session without requests, streams and calls in flight ends.
     pub session_idle: Duration,
     /// How long the events of a finished answer stay available to a client that lost its connection.
     pub resume_window: Duration,
-    /// How many bytes of events one stream keeps for a client that reads slowly or has gone away.
+    /// How many bytes of events one stream keeps for a client that reads slowly or has gone away,
+    /// and the ended streams of one session together.
     pub max_stream_bytes: usize,
     /// How long an answer may stay silent before its event stream is opened: a result that comes
     /// sooner and is the first message is answered as plain JSON.
@@ -79,6 +82,7 @@ impl Default for GatewayOptions {
             max_list_pages: 1000,
             max_body_bytes: 64 * MIB,
             max_calls_per_server: 256,
+            max_calls_per_session: 256,
             max_sessions: 1024,
             session_idle: Duration::from_secs(3600),
             resume_window: Duration::from_secs(60),

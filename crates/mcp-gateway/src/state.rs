@@ -43,6 +43,22 @@ pub struct ServerState {
     pub server_info: Option<Value>,
 }
 
+impl ServerState {
+    pub(crate) fn not_served(name: &str, transport: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+            transport: transport.to_owned(),
+            state: ServerPhase::NotServed,
+            tools: None,
+            error: None,
+            process_id: None,
+            starts: 0,
+            protocol_version: None,
+            server_info: None,
+        }
+    }
+}
+
 /// Where a server is in its life.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]

@@ -312,22 +312,28 @@ impl Peer {
     }
 
     fn on_request(&self, id: Raw, method: String, params: Option<Raw>, origin: Option<u64>) {
+        let Ok(permit) = self.inner.relayed.clone().try_acquire_owned() else {
+            let error = RpcError::new(
+                INTERNAL_ERROR,
+                format!("more than {MAX_RELAYED} requests wait for clients"),
+            );
+            // Without waiting: a server that does not read its answers gets none.
+            let answer = outgoing(jsonrpc::response(&id, &Err(error)));
+            if self.inner.outbox.try_send(answer).is_err() {
+                tracing::warn!(server = %self.inner.server, "asks without reading the answers");
+            }
+            return;
+        };
         let peer = self.clone();
-        let permit = self.inner.relayed.clone().try_acquire_owned();
         let cancelled = CancellationToken::new();
         let key = id_key(&id);
         self.lock().asked.insert(key.clone(), cancelled.clone());
         let caller = self.attribute(origin);
         tokio::spawn(async move {
+            let _permit = permit;
             let answer = async {
                 if method == "ping" {
                     return Ok(jsonrpc::raw(&serde_json::json!({})));
-                }
-                if permit.is_err() {
-                    return Err(RpcError::new(
-                        INTERNAL_ERROR,
-                        format!("more than {MAX_RELAYED} requests wait for clients"),
-                    ));
                 }
                 match caller {
                     Some(caller) => caller.ask(&method, params.as_deref()).await,

@@ -329,8 +329,18 @@ impl Server {
         caller: Option<Arc<Caller>>,
         headers: HeaderMap,
     ) -> Result<Outcome, String> {
-        let Ok(_permit) = self.permits.acquire().await else {
-            return Err(self.stopped_text());
+        let limit = self.options.call_timeout;
+        let _permit = match tokio::time::timeout(limit, self.permits.acquire()).await {
+            Ok(Ok(permit)) => permit,
+            Ok(Err(_)) => return Err(self.stopped_text()),
+            Err(_) => {
+                return Err(format!(
+                    "server `{}` was busy with {} calls for {} s (max_calls_per_server, call_timeout)",
+                    self.name,
+                    self.options.max_calls_per_server,
+                    limit.as_secs_f64()
+                ));
+            }
         };
         let mut retried = false;
         loop {

@@ -42,15 +42,14 @@ fn negotiated(params: &RawObject) -> &'static str {
 
 /// The result of `initialize`.
 pub(crate) fn result(generation: &Generation, version: &str) -> Raw {
-    let any = |pointer: &str| generation.servers.iter().any(|server| server.can(pointer));
     let mut capabilities = json!({
         "experimental": {},
         "logging": {},
         "prompts": {"listChanged": true},
-        "resources": {"subscribe": any("/resources/subscribe"), "listChanged": true},
+        "resources": {"subscribe": generation.can("/resources/subscribe"), "listChanged": true},
         "tools": {"listChanged": true},
     });
-    if any("/completions") {
+    if generation.can("/completions") {
         capabilities["completions"] = json!({});
     }
     jsonrpc::raw(&json!({

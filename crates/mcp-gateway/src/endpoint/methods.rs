@@ -16,6 +16,7 @@ use crate::jsonrpc::{
     self, INTERNAL_ERROR, INVALID_PARAMS, METHOD_NOT_FOUND, Outcome, RESOURCE_NOT_FOUND, Raw,
     RawObject, RpcError,
 };
+use crate::view::View;
 
 /// Answers one request of a client.
 pub(crate) async fn answer(
@@ -25,7 +26,12 @@ pub(crate) async fn answer(
     method: &str,
     params: RawObject,
 ) -> Outcome {
-    let call = Call { generation, caller };
+    let view = generation.view(&caller.session);
+    let call = Call {
+        generation,
+        view,
+        caller,
+    };
     match method {
         "ping" => Ok(empty()),
         "initialize" => Ok(initialize::result(generation, call.caller.session.version)),
@@ -37,19 +43,13 @@ pub(crate) async fn answer(
         "completion/complete" => call.complete(params).await,
         "logging/setLevel" => set_log_level(gateway, &call, &params).await,
         _ => match Kind::ALL.into_iter().find(|kind| kind.method() == method) {
-            Some(kind) => Ok(list(generation, kind).await),
+            Some(kind) => Ok(call.list(kind).await),
             None => Err(RpcError::new(
                 METHOD_NOT_FOUND,
                 format!("Method not found: {method}"),
             )),
         },
     }
-}
-
-async fn list(generation: &Generation, kind: Kind) -> Raw {
-    generation.refresh(kind).await.result(kind, |served, own| {
-        kind != Kind::Tools || generation.allows(served, own)
-    })
 }
 
 fn empty() -> Raw {
@@ -63,20 +63,28 @@ pub(crate) fn tool_failure(text: &str) -> Raw {
 
 struct Call<'a> {
     generation: &'a Generation,
+    view: Arc<View>,
     caller: Arc<Caller>,
 }
 
 impl Call<'_> {
+    async fn list(self, kind: Kind) -> Raw {
+        self.view.refresh(kind).await.result(kind, |served, own| {
+            kind != Kind::Tools || self.generation.allows(served, own)
+        })
+    }
+
     async fn tool(self, mut params: RawObject) -> Outcome {
         let name = required(&params, "name")?;
-        let Some(route) = self.generation.route(Kind::Tools, &name).await else {
+        let Some(route) = self.view.route(Kind::Tools, &name).await else {
             return Err(RpcError::new(
                 INVALID_PARAMS,
                 format!("Unknown tool: '{name}'"),
             ));
         };
         if !self.generation.allows(&name, &route.own) {
-            let count = self.generation.allowed_count();
+            let allows = |served: &str, own: &str| self.generation.allows(served, own);
+            let count = self.view.index(Kind::Tools).count(allows);
             return Ok(tool_failure(&format!(
                 "Tool '{name}' is not in the allowlist ({count} tools allowed)"
             )));
@@ -98,7 +106,7 @@ impl Call<'_> {
 
     async fn prompt(self, mut params: RawObject) -> Outcome {
         let name = required(&params, "name")?;
-        let Some(route) = self.generation.route(Kind::Prompts, &name).await else {
+        let Some(route) = self.view.route(Kind::Prompts, &name).await else {
             return Err(RpcError::new(
                 INVALID_PARAMS,
                 format!("Unknown prompt: '{name}'"),
@@ -112,7 +120,7 @@ impl Call<'_> {
         let uri = required(&params, "uri")?;
         let route = self.resource(&uri).await?;
         params.set("uri", jsonrpc::raw(&route.own));
-        let naming = self.generation.namings[route.server].clone();
+        let naming = self.view.naming(&route).clone();
         let outcome = self.forward("resources/read", params, &route).await?;
         Ok(if naming.marked {
             served_contents(&outcome, &naming)
@@ -128,7 +136,7 @@ impl Call<'_> {
         let session = self.caller.session.clone();
         let server = self.server(&route);
         // Clients hear of updates under the served form, also when they subscribed by the own one.
-        let served = self.generation.namings[route.server].uri(&route.own);
+        let served = self.view.naming(&route).uri(&route.own);
         if wanted {
             let outcome = self.forward("resources/subscribe", params, &route).await?;
             server.remember_subscription(&route.own, true);
@@ -145,7 +153,7 @@ impl Call<'_> {
         let route = match reference.text("type").as_deref() {
             Some("ref/prompt") => {
                 let name = required(&reference, "name")?;
-                let route = self.generation.route(Kind::Prompts, &name).await;
+                let route = self.view.route(Kind::Prompts, &name).await;
                 let route = route.ok_or_else(|| {
                     RpcError::new(INVALID_PARAMS, format!("Unknown prompt: '{name}'"))
                 })?;
@@ -170,7 +178,7 @@ impl Call<'_> {
     }
 
     async fn resource(&self, uri: &str) -> Result<Route, RpcError> {
-        self.generation.route_uri(uri).await.ok_or_else(|| {
+        self.view.route_uri(uri).await.ok_or_else(|| {
             RpcError::new(
                 RESOURCE_NOT_FOUND,
                 format!("Resource not found: Unknown resource: '{uri}'"),
@@ -179,7 +187,7 @@ impl Call<'_> {
     }
 
     fn server(&self, route: &Route) -> Arc<Server> {
-        self.generation.server(route.server, &self.caller.session)
+        self.view.servers[route.server].clone()
     }
 
     async fn forward(self, method: &str, params: RawObject, route: &Route) -> Outcome {
@@ -240,7 +248,7 @@ async fn set_log_level(gateway: &Gateway, call: &Call<'_>, params: &RawObject) -
     if let Some(weakest) = weakest {
         futures::future::join_all(
             call.generation
-                .running()
+                .servers()
                 .iter()
                 .map(|server| server.set_log_level(weakest)),
         )

@@ -121,9 +121,9 @@ async fn on_request(
             Err(refusal) => return *refusal,
         }
     };
-    let Some(cancelled) = session.begin(&request.id) else {
-        let text = format!("a request with the id {} is already in flight", request.id);
-        return refuse(StatusCode::BAD_REQUEST, Some(request.id), &text);
+    let cancelled = match session.begin(&request.id) {
+        Ok(cancelled) => cancelled,
+        Err(text) => return refuse(StatusCode::BAD_REQUEST, Some(request.id), &text),
     };
     let options = gateway.inner.options.clone();
     let stream = session.open_stream();
@@ -213,10 +213,7 @@ async fn run(
         () = cancelled.cancelled() => Err(RpcError::new(0, "Request cancelled")),
         outcome = answer(&gateway, caller, &method, params) => outcome,
     };
-    session.end(&id);
-    stream.finish(jsonrpc::response(&id, &outcome));
-    tokio::time::sleep(gateway.inner.options.resume_window).await;
-    session.forget(stream.number());
+    session.finish(&id, &stream, jsonrpc::response(&id, &outcome));
 }
 
 async fn answer(

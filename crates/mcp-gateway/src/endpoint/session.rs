@@ -1,6 +1,6 @@
 //! Client sessions: what a client said about itself, its streams and its requests in flight.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -24,6 +24,9 @@ const LOG_LEVELS: [&str; 8] = [
     "alert",
     "emergency",
 ];
+
+/// How long a session has to be idle before it may make room for a new one.
+const REPLACEABLE_IDLE: Duration = Duration::from_secs(60);
 
 /// How many bytes of messages that belong to no request wait for a client to fetch them.
 const GENERAL_BYTES: usize = 1024 * 1024;
@@ -50,6 +53,8 @@ pub(crate) struct Session {
     ended: CancellationToken,
     answer_timeout: Duration,
     max_stream_bytes: usize,
+    max_calls: usize,
+    resume_window: Duration,
     next_stream: AtomicU64,
     next_request: AtomicU64,
     inner: Mutex<Inner>,
@@ -62,6 +67,8 @@ struct Inner {
     /// Requests of the client in flight, by its own id.
     calls: HashMap<String, CancellationToken>,
     streams: HashMap<u64, Arc<EventStream>>,
+    /// Streams that have ended, oldest first: number, time and bytes.
+    finished: VecDeque<(u64, Instant, usize)>,
     /// Requests of servers that wait for the client, by the id that we gave them.
     waiting: HashMap<String, oneshot::Sender<Outcome>>,
     subscriptions: HashSet<String>,
@@ -82,6 +89,8 @@ impl Session {
             ended: CancellationToken::new(),
             answer_timeout: options.client_answer_timeout,
             max_stream_bytes: options.max_stream_bytes,
+            max_calls: options.max_calls_per_session,
+            resume_window: options.resume_window,
             next_stream: AtomicU64::new(1),
             next_request: AtomicU64::new(1),
             inner: Mutex::new(Inner {
@@ -89,6 +98,7 @@ impl Session {
                 log_rank: None,
                 calls: HashMap::new(),
                 streams: HashMap::new(),
+                finished: VecDeque::new(),
                 waiting: HashMap::new(),
                 subscriptions: HashSet::new(),
             }),
@@ -120,7 +130,8 @@ impl Session {
         inner.calls.is_empty().then(|| inner.last_used.elapsed())
     }
 
-    /// A stream for the answer to one request. It is forgotten by [`Session::forget`].
+    /// A stream for the answer to one request. Once it has ended it is kept for a while, unless it
+    /// is forgotten by [`Session::forget`] before.
     pub(crate) fn open_stream(&self) -> Arc<EventStream> {
         let number = self.next_stream.fetch_add(1, Ordering::Relaxed);
         let stream = Arc::new(EventStream::new(number, self.max_stream_bytes));
@@ -139,23 +150,44 @@ impl Session {
         self.lock().streams.remove(&stream);
     }
 
-    /// Registers a request of the client; `None` when its id is already in flight.
-    pub(crate) fn begin(&self, id: &RawValue) -> Option<CancellationToken> {
+    /// Registers a request of the client; says why where that is not possible.
+    pub(crate) fn begin(&self, id: &RawValue) -> Result<CancellationToken, String> {
         let token = self.ended.child_token();
         let mut inner = self.lock();
+        if inner.calls.len() >= self.max_calls {
+            return Err(format!(
+                "{} requests of the session are in flight (max_calls_per_session)",
+                self.max_calls
+            ));
+        }
         match inner.calls.entry(id_key(id)) {
-            std::collections::hash_map::Entry::Occupied(_) => None,
+            std::collections::hash_map::Entry::Occupied(_) => {
+                Err(format!("a request with the id {id} is already in flight"))
+            }
             std::collections::hash_map::Entry::Vacant(slot) => {
                 slot.insert(token.clone());
-                Some(token)
+                Ok(token)
             }
         }
     }
 
-    pub(crate) fn end(&self, id: &RawValue) {
-        let mut inner = self.lock();
-        inner.calls.remove(&id_key(id));
-        inner.last_used = Instant::now();
+    /// Ends a request with its answer, which stays on its stream for `resume_window`.
+    pub(crate) fn finish(&self, id: &RawValue, stream: &EventStream, answer: String) {
+        let now = Instant::now();
+        {
+            let mut inner = self.lock();
+            inner.calls.remove(&id_key(id));
+            inner.last_used = now;
+            let finished = (stream.number(), now, answer.len());
+            inner.finished.push_back(finished);
+            inner.prune(self.resume_window, self.max_stream_bytes);
+        }
+        stream.finish(answer);
+    }
+
+    /// Forgets streams that ended too long ago.
+    pub(crate) fn prune(&self) {
+        self.lock().prune(self.resume_window, self.max_stream_bytes);
     }
 
     /// Cancels a request of the client.
@@ -275,6 +307,24 @@ fn not_supported(method: &str) -> RpcError {
     )
 }
 
+impl Inner {
+    /// Forgets ended streams that are older than `window` or, oldest first, above `max_bytes`
+    /// together. The last one stays: its answer may not have been sent yet.
+    fn prune(&mut self, window: Duration, max_bytes: usize) {
+        self.finished
+            .retain(|(number, _, _)| self.streams.contains_key(number));
+        let mut bytes: usize = self.finished.iter().map(|(_, _, bytes)| bytes).sum();
+        while let Some((number, ended, size)) = self.finished.front().copied() {
+            if ended.elapsed() <= window && (bytes <= max_bytes || self.finished.len() == 1) {
+                return;
+            }
+            bytes -= size;
+            self.finished.pop_front();
+            self.streams.remove(&number);
+        }
+    }
+}
+
 /// A request to the client that is given up when it is dropped without an answer.
 struct Asked<'a> {
     session: &'a Session,
@@ -309,11 +359,22 @@ impl Drop for GeneralReader {
 pub(crate) struct Sessions(Mutex<HashMap<String, Arc<Session>>>);
 
 impl Sessions {
-    /// Adds a session, or gives it back when there are already `limit`.
+    /// Adds a session. Where there are `limit` already, the one that has been idle longest makes
+    /// room, if it has been idle for a while; else the number is given back.
     pub(crate) fn insert(&self, session: Session, limit: usize) -> Result<Arc<Session>, usize> {
         let mut all = self.lock();
         if all.len() >= limit {
-            return Err(all.len());
+            let idlest = all
+                .values()
+                .filter_map(|session| Some((session.idle()?, session.id.clone())))
+                .max()
+                .filter(|(idle, _)| *idle >= REPLACEABLE_IDLE);
+            let Some((_, id)) = idlest else {
+                return Err(all.len());
+            };
+            if let Some(replaced) = all.remove(&id) {
+                replaced.close();
+            }
         }
         let session = Arc::new(session);
         all.insert(session.id.clone(), session.clone());
@@ -342,6 +403,7 @@ impl Sessions {
     pub(crate) fn expire(&self, limit: Duration) {
         let mut ended = Vec::new();
         self.lock().retain(|_, session| {
+            session.prune();
             let keep = session.idle().is_none_or(|idle| idle <= limit);
             if !keep {
                 ended.push(session.clone());

@@ -399,6 +399,7 @@ async fn sessions_and_bodies_have_limits() {
     let world = World::with(GatewayOptions {
         max_sessions: 2,
         max_body_bytes: 1000,
+        max_calls_per_session: 1,
         ..options()
     })
     .await;
@@ -417,6 +418,18 @@ async fn sessions_and_bodies_have_limits() {
     let (code, _, text) = status(third).await;
     assert_eq!(code, 503);
     assert!(text.contains("2 (max_sessions)"), "{text}");
+    let sleep = |id: u64| {
+        let params = json!({"name": "sleep", "arguments": {"ms": 1500}});
+        json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params})
+    };
+    let (first, second) = (sleep(7), sleep(8));
+    let (first, second) = tokio::join!(client.send(&first), async {
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        status(client.post().body(second.to_string())).await
+    });
+    assert_eq!(first.last()["id"], 7);
+    assert_eq!(second.0, 400);
+    assert!(second.2.contains("max_calls_per_session"), "{}", second.2);
     let (code, _, text) = status(client.post().body(" ".repeat(2000))).await;
     assert_eq!(code, 413);
     assert!(text.contains("1000 bytes (max_body_bytes)"), "{text}");

@@ -303,6 +303,14 @@ async fn an_isolated_server_is_each_sessions_own() {
     }
     first.text("all_count", json!({})).await;
     assert_eq!(second.text("all_count", json!({})).await, "2");
+    first.text("own_add_tool", json!({"name": "private"})).await;
+    assert!(first.tool_names().await.contains(&"own_private".to_owned()));
+    assert!(
+        !second
+            .tool_names()
+            .await
+            .contains(&"own_private".to_owned())
+    );
     // One for each session, beside the one that is asked for lists.
     assert_eq!(stubs("isolated-server").len(), 3);
     let end = first.http.delete(&first.url);

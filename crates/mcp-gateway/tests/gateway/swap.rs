@@ -195,6 +195,34 @@ async fn waiting_for_another_swap_has_a_limit() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_shutdown_ends_a_swap_in_progress() {
+    let world = World::new().await;
+    let never_ready = StubServer {
+        silent: true,
+        ..marked("half-started")
+    };
+    let apply = world.gateway.apply(config([
+        ("one", never_ready),
+        ("two", marked("half-started")),
+    ]));
+    let shutdown = async {
+        let limit = Duration::from_secs(8);
+        eventually(limit, "they start", async || {
+            stubs("half-started").len() == 2
+        })
+        .await;
+        world.gateway.shutdown().await;
+        assert_eq!(stubs("half-started"), Vec::<u32>::new());
+    };
+    let (applied, ()) = tokio::join!(apply, shutdown);
+    assert_eq!(
+        applied.unwrap_err().to_string(),
+        "the gateway was shut down"
+    );
+    world.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn after_the_shutdown_nothing_is_applied_or_served() {
     let world = World::serving([("one", marked("shut-down"))]).await;
     let client = world.client().await;
