@@ -1,17 +1,18 @@
 //! The documents that a trial left on disk.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use formats::diff::WorldDiff;
 use formats::document;
 use formats::event::Event;
 use formats::grades::Grades;
-use formats::run::{TrialSummary, file};
+use formats::run::{Summary, TrialSummary, file};
 use formats::task::Verifiers;
 use formats::trajectory::Trajectory;
 use report::Trial;
 
-/// Name of the page of a trial in its folder.
+/// Name of the page of a trial, and of a run, in its folder.
 pub(crate) const PAGE: &str = "report.html";
 
 /// Longest line of `events.jsonl` that a report reads; longer ones are left out.
@@ -55,17 +56,37 @@ impl TrialDocuments {
         }
     }
 
-    /// Writes the page of the trial into its folder and returns where it is.
-    pub(crate) fn write_page(&self, summary: &TrialSummary) -> Result<PathBuf, String> {
-        let path = self.folder.join(PAGE);
-        let page =
-            report::html::trial_page(&self.trial(summary)).map_err(|error| error.to_string())?;
-        document::write_atomically(&path, |file| {
-            std::io::Write::write_all(file, page.as_bytes())
-        })
-        .map_err(|error| format!("cannot write `{}`: {error}", path.display()))?;
-        Ok(path)
+    /// Writes the page of the trial into its folder.
+    fn write_page(&self, summary: &TrialSummary) -> Result<(), String> {
+        write_page(&self.folder, report::html::trial_page(&self.trial(summary)))
     }
+}
+
+/// Leaves a page in the run folder and in the folder of every trial of `summary` whose task is in
+/// `verifiers`. What goes wrong is warned of: a page is an extra.
+pub(crate) fn write_pages(
+    folder: &Path,
+    summary: &Summary,
+    verifiers: &BTreeMap<String, Verifiers>,
+) {
+    let trials = summary.trials.iter().filter_map(|trial| {
+        let verifiers = verifiers.get(&trial.task)?.clone();
+        let documents = TrialDocuments::read(folder.join(&trial.folder), verifiers);
+        documents.write_page(trial).err()
+    });
+    let run = write_page(folder, report::html::run_page(summary, PAGE)).err();
+    for problem in trials.chain(run) {
+        program::say(format_args!("warning: no page: {problem}"));
+    }
+}
+
+fn write_page(folder: &Path, page: Result<String, report::html::PageError>) -> Result<(), String> {
+    let page = page.map_err(|error| error.to_string())?;
+    let path = folder.join(PAGE);
+    document::write_atomically(&path, |file| {
+        std::io::Write::write_all(file, page.as_bytes())
+    })
+    .map_err(|error| format!("cannot write `{}`: {error}", path.display()))
 }
 
 /// The events in the file at `path`, without a torn last line.

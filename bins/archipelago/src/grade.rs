@@ -8,6 +8,7 @@ use formats::owner::Owner;
 use harness::RegradeRequest;
 use tokio_util::sync::CancellationToken;
 
+use crate::documents;
 use crate::flags::{GradeFlags, Only};
 use crate::services;
 
@@ -48,7 +49,7 @@ async fn attempt(flags: &GradeFlags) -> Result<ExitCode, ExitCode> {
     })
     .await
     .map_err(|error| program::fail(error.owner(), error))?;
-    if regraded.is_empty() {
+    if regraded.grades.is_empty() {
         return Err(program::fail(
             Owner::Configuration,
             format_args!(
@@ -57,10 +58,16 @@ async fn attempt(flags: &GradeFlags) -> Result<ExitCode, ExitCode> {
             ),
         ));
     }
+    let verifiers = regraded
+        .tasks
+        .into_iter()
+        .map(|(name, task)| (name, task.verifiers))
+        .collect();
+    documents::write_pages(&regraded.run_folder, &regraded.summary, &verifiers);
+
     let mut code = ExitCode::SUCCESS;
     let mut stdout = std::io::stdout().lock();
-    for trial in &regraded {
-        let grades = &trial.grades;
+    for (trial, grades) in &regraded.grades {
         let result = if grades.grading_run_status == GradingStatus::Completed {
             format!("score {}", grades.scoring_results.final_score)
         } else {
@@ -68,11 +75,7 @@ async fn attempt(flags: &GradeFlags) -> Result<ExitCode, ExitCode> {
             "no score: not every verifier could be judged".to_owned()
         };
         // A closed stdout only means that nobody reads; the grades are on disk.
-        let _ = writeln!(
-            stdout,
-            "{}/{}  {result}",
-            trial.trial.task, trial.trial.attempt
-        );
+        let _ = writeln!(stdout, "{}/{}  {result}", trial.task, trial.attempt);
     }
     Ok(code)
 }

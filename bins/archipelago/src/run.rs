@@ -1,5 +1,6 @@
 //! `archipelago run`.
 
+use std::collections::BTreeMap;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -8,12 +9,13 @@ use std::sync::Arc;
 use formats::agent::AgentConfig;
 use formats::document;
 use formats::owner::Owner;
-use formats::run::{Summary, TrialSummary};
+use formats::run::Summary;
+use formats::task::Verifiers;
 use harness::{Progress, RunRequest, Task};
 use tokio_util::sync::CancellationToken;
 
 use crate::account::{self, Account};
-use crate::documents::TrialDocuments;
+use crate::documents::{self, PAGE, TrialDocuments};
 use crate::flags::{Format, RunFlags};
 use crate::services;
 
@@ -55,10 +57,9 @@ async fn attempt(flags: &RunFlags) -> Result<ExitCode, ExitCode> {
     .await;
     account.end();
     let summary = result.map_err(|error| program::fail(error.owner(), error))?;
-    for page in write_pages(&summary, &request) {
-        program::say(format_args!("warning: no page: {page}"));
-    }
-    print(flags, &request, &summary)
+    let verifiers = verifiers(&request);
+    documents::write_pages(&request.output, &summary, &verifiers);
+    print(flags, &request, &summary, &verifiers)
         .map_err(|error| {
             program::fail(
                 Owner::Infrastructure,
@@ -111,45 +112,40 @@ fn new_folder(flags: &RunFlags) -> PathBuf {
         .unwrap_or(base)
 }
 
-/// The documents of a trial in the run folder.
-fn documents(request: &RunRequest, trial: &TrialSummary) -> TrialDocuments {
-    let verifiers = request
+/// The verifiers of each task, for what they ask.
+fn verifiers(request: &RunRequest) -> BTreeMap<String, Verifiers> {
+    request
         .tasks
         .iter()
         .filter_map(|folder| Task::load(folder).ok())
-        .find(|task| task.name == trial.task)
-        .map(|task| task.verifiers)
-        .unwrap_or_default();
-    TrialDocuments::read(request.output.join(&trial.folder), verifiers)
-}
-
-/// Leaves a page in every trial folder; returns what went wrong.
-fn write_pages(summary: &Summary, request: &RunRequest) -> Vec<String> {
-    summary
-        .trials
-        .iter()
-        .filter_map(|trial| documents(request, trial).write_page(trial).err())
+        .map(|task| (task.name, task.verifiers))
         .collect()
 }
 
-fn print(flags: &RunFlags, request: &RunRequest, summary: &Summary) -> std::io::Result<()> {
+fn print(
+    flags: &RunFlags,
+    request: &RunRequest,
+    summary: &Summary,
+    verifiers: &BTreeMap<String, Verifiers>,
+) -> std::io::Result<()> {
     let mut stdout = std::io::stdout().lock();
     if flags.format == Format::Json {
         serde_json::to_writer_pretty(&mut stdout, summary)?;
         return writeln!(stdout);
     }
     let style = account::style_of_stdout();
-    match summary.trials.as_slice() {
+    let (text, page) = match summary.trials.as_slice() {
         [trial] => {
-            let documents = documents(request, trial);
-            write!(
-                stdout,
-                "\n{}",
-                report::text::trial(&documents.trial(trial), style)
-            )
+            let folder = request.output.join(&trial.folder);
+            let page = folder.join(PAGE);
+            let verifiers = verifiers.get(&trial.task).cloned().unwrap_or_default();
+            let documents = TrialDocuments::read(folder, verifiers);
+            (report::text::trial(&documents.trial(trial), style), page)
         }
-        _ => write!(stdout, "\n{}", report::text::run(summary, style)),
-    }
+        _ => (report::text::run(summary, style), request.output.join(PAGE)),
+    };
+    write!(stdout, "\n{text}")?;
+    writeln!(stdout, "Page   {}", page.display())
 }
 
 /// 0 where every trial was done; else the code of the failure that most needs attention: what the

@@ -79,6 +79,11 @@ fn simple_task_is_worked_graded_and_told() {
             TrialState::Finished
         ]
     );
+    let page = std::fs::read_to_string(run.join("report.html")).unwrap();
+    assert!(
+        page.contains("simple_task"),
+        "the run's page lacks its trial"
+    );
     let page = std::fs::read_to_string(trial.join("report.html")).unwrap();
     assert!(
         page.contains("simple_task") && !page.contains("http://"),

@@ -314,6 +314,11 @@ fn a_judge_that_cannot_answer_leaves_an_error_that_can_be_graded_again() {
     says(&graded.stdout, &["score 1"]);
     let summary: Summary = read(&run.join("summary.json"));
     assert_eq!(summary.mean_score, Some(1.0));
+    let page = std::fs::read_to_string(trial(&run).join("report.html")).unwrap();
+    assert!(
+        !page.contains("could not be judged"),
+        "the page shows the former grades"
+    );
 }
 
 /// A script whose second reply takes as long as a test may.

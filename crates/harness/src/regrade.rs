@@ -1,5 +1,6 @@
 //! Grading the trials of a run again, from what they left on disk.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use formats::document;
@@ -26,15 +27,17 @@ pub struct RegradeRequest {
     pub judge_model: Option<String>,
 }
 
-/// One trial with its new grades.
+/// A run after some of its trials were graded again.
 #[derive(Debug, Clone)]
 pub struct Regraded {
-    /// Which trial.
-    pub trial: TrialId,
-    /// Its folder.
-    pub folder: PathBuf,
-    /// Its grades, which are also on disk.
-    pub grades: Grades,
+    /// The run folder.
+    pub run_folder: PathBuf,
+    /// The run's new summary, which is also on disk.
+    pub summary: Summary,
+    /// The tasks of the run, as far as trials of them were graded, by name.
+    pub tasks: BTreeMap<String, Task>,
+    /// The new grades, which are also on disk.
+    pub grades: Vec<(TrialId, Grades)>,
 }
 
 /// Grades completed trials again and brings `summary.json` up to date. Neither the model nor an
@@ -48,7 +51,7 @@ pub async fn regrade(
     services: &Services,
     cancel: &CancellationToken,
     on_result: &(dyn Fn(&TrialId, &VerifierResult) + Send + Sync),
-) -> Result<Vec<Regraded>, RunError> {
+) -> Result<Regraded, RunError> {
     let (run_folder, only_trial) = locate(&request.folder)?;
     let record: RunRecord = document::read("run record", &run_folder.join(file::RUN))?;
     let summary: Summary = document::read("summary", &run_folder.join(file::SUMMARY))?;
@@ -70,7 +73,8 @@ pub async fn regrade(
         agent: None,
     };
     let mut trials = summary.trials.clone();
-    let mut regraded = Vec::new();
+    let mut tasks = BTreeMap::new();
+    let mut all_grades = Vec::new();
     for trial in &mut trials {
         let id = TrialId {
             task: trial.task.clone(),
@@ -93,11 +97,8 @@ pub async fn regrade(
         let grades =
             regrade_trial(request, services, &plan, &id, &folder, cancel, on_result).await?;
         grade::apply(&grades, &mut trial.outcome);
-        regraded.push(Regraded {
-            trial: id,
-            folder,
-            grades,
-        });
+        tasks.insert(id.task.clone(), plan.task);
+        all_grades.push((id, grades));
     }
     let summary = summarize(
         &summary.run_id,
@@ -106,7 +107,12 @@ pub async fn regrade(
         trials,
     );
     document::write("summary", &run_folder.join(file::SUMMARY), &summary)?;
-    Ok(regraded)
+    Ok(Regraded {
+        run_folder,
+        summary,
+        tasks,
+        grades: all_grades,
+    })
 }
 
 async fn regrade_trial(

@@ -2,18 +2,23 @@
 
 mod page;
 mod picture;
+mod run;
 mod timeline;
 
-use formats::run::TrialSeconds;
+use formats::run::{Summary, TrialSeconds};
 use minijinja::Environment;
 use minijinja::syntax::SyntaxConfig;
 use minijinja::value::Serde;
+use serde::Serialize;
 
 use crate::Trial;
 
-/// The name decides that everything put into the template is escaped.
-const NAME: &str = "trial.html";
-const TEMPLATE: &str = include_str!("trial.html");
+/// The templates. The ending of a name decides that everything put into a page is escaped.
+const TEMPLATES: [(&str, &str); 3] = [
+    ("page.css", include_str!("page.css")),
+    ("run.html", include_str!("run.html")),
+    ("trial.html", include_str!("trial.html")),
+];
 
 /// How much of a trial a page shows. What is left out is said in its place.
 #[derive(Debug, Clone)]
@@ -53,7 +58,7 @@ impl Default for PageLimits {
 
 /// The page could not be made. The template is fixed, so this is a mistake of this crate.
 #[derive(Debug, thiserror::Error)]
-#[error("the page of a trial could not be made: {0}")]
+#[error("the page could not be made: {0}")]
 pub struct PageError(#[source] minijinja::Error);
 
 /// `trial` as one HTML page, with the usual limits.
@@ -69,6 +74,19 @@ pub fn trial_page(trial: &Trial<'_>) -> Result<String, PageError> {
 /// # Errors
 /// [`PageError`], which no input causes.
 pub fn trial_page_with(trial: &Trial<'_>, limits: PageLimits) -> Result<String, PageError> {
+    render("trial.html", page::Page::of(trial, limits))
+}
+
+/// A run as one HTML page: its totals and a table of its trials, each of which links to the file
+/// `trial_page` in the folder of the trial.
+///
+/// # Errors
+/// [`PageError`], which no input causes.
+pub fn run_page(summary: &Summary, trial_page: &str) -> Result<String, PageError> {
+    render("run.html", run::Page::of(summary, trial_page))
+}
+
+fn render(name: &str, page: impl Serialize) -> Result<String, PageError> {
     let mut environment = Environment::new();
     let syntax = SyntaxConfig::builder()
         .trim_blocks(true)
@@ -76,12 +94,12 @@ pub fn trial_page_with(trial: &Trial<'_>, limits: PageLimits) -> Result<String, 
         .build()
         .map_err(PageError)?;
     environment.set_syntax(syntax);
+    for (name, text) in TEMPLATES {
+        environment.add_template(name, text).map_err(PageError)?;
+    }
     environment
-        .add_template(NAME, TEMPLATE)
-        .map_err(PageError)?;
-    let template = environment.get_template(NAME).map_err(PageError)?;
-    template
-        .render(Serde(page::Page::of(trial, limits)))
+        .get_template(name)
+        .and_then(|template| template.render(Serde(page)))
         .map_err(PageError)
 }
 

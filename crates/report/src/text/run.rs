@@ -95,7 +95,7 @@ fn totals(summary: &Summary, style: Style) -> String {
     let mut parts = vec![format!(
         "mean score {} over {} of {}",
         style.paint(Colour::Bold, &mean),
-        summary.scored,
+        summary.scored + summary.model_failures,
         number_of(summary.trials.len() as u64, "trial"),
     )];
     if summary.model_failures > 0 {

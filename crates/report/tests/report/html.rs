@@ -1,6 +1,6 @@
 use formats::chat::{Block, Content};
 use report::Trial;
-use report::html::{PageLimits, trial_page, trial_page_with};
+use report::html::{PageLimits, run_page, trial_page, trial_page_with};
 
 use crate::folder::{Documents, summary};
 
@@ -122,4 +122,26 @@ fn pages_are_bounded_and_say_what_is_left_out() {
     assert!(page.contains("a picture of 50.0 kB is left out"));
     assert!(page.contains("the texts of this page reach the limit of 300.0 kB"));
     assert!(page.contains("1900 more steps are in the trajectory."));
+}
+
+#[test]
+fn the_page_of_a_run_lists_its_trials_with_links_to_their_pages() {
+    let mut summary = summary();
+    summary.run_id = "<b>run</b>".to_owned();
+    summary.trials[0].folder = "trials/a \"b\"/1".to_owned();
+    let page = run_page(&summary, "report.html").unwrap();
+    for shown in [
+        "&lt;b&gt;run&lt;&#x2f;b&gt;",
+        // The mean of 0.5 and 0; the third trial says nothing about the model.
+        ">0.25<",
+        r#"href=".&#x2f;trials&#x2f;a%20%22b%22&#x2f;1&#x2f;report.html""#,
+        "1 of 3 passed, 1 error",
+        "servers_not_ready (configuration)",
+    ] {
+        assert!(page.contains(shown), "`{shown}` is missing in {page}");
+    }
+    for absent in ["<b>run", "<script", "http:", "https:"] {
+        assert!(!page.contains(absent), "`{absent}` is there");
+    }
+    assert_eq!(page.matches("<tr>").count(), 1 + summary.trials.len());
 }
