@@ -17,7 +17,7 @@ use crate::events::Recorder;
 use crate::input::RunInput;
 use crate::registry::{AgentConfigError, Agents, ResolvedAgent};
 use crate::run::{Answer, ContextSize, Conversation, Run, RunContext, UsageTally, status_of};
-use crate::tools::Toolbox;
+use crate::tools::{ToolSources, Toolbox};
 
 /// Runs an agent to its end.
 ///
@@ -45,7 +45,12 @@ pub async fn run(agents: &Agents, input: RunInput) -> Result<Trajectory, AgentCo
     }
     let limits = Limits::start(input.limit, agent.timeout, input.cancel);
 
-    let toolbox = match limits.hold(Box::pin(Toolbox::open(input.tools))).await {
+    let sources = if agent.uses_tools {
+        input.tools
+    } else {
+        ToolSources::new()
+    };
+    let toolbox = match limits.hold(Box::pin(Toolbox::open(sources))).await {
         Ok(Ok(toolbox)) => toolbox,
         Ok(Err(failure)) | Err(failure) => {
             return Ok(without_tools(&recorder, messages, failure));

@@ -16,6 +16,7 @@ mod rebuild;
 mod registry;
 mod run;
 mod settings;
+mod single_shot;
 mod toolbelt;
 mod tools;
 
@@ -27,5 +28,6 @@ pub use rebuild::{read_events, rebuild};
 pub use registry::{Agent, AgentConfigError, Agents, ResolvedAgent};
 pub use run::{Answer, CallLimits, Run, RunContext, Turn, TurnKind, Unusable, model_failure};
 pub use settings::Seconds;
+pub use single_shot::{SingleShot, SingleShotConfig};
 pub use toolbelt::{ReactToolbeltAgent, ReactToolbeltConfig};
 pub use tools::{FunctionTool, McpEndpoint, McpLimits, Tool, ToolContent, ToolOutput, ToolSources};

@@ -15,6 +15,7 @@ use serde::de::DeserializeOwned;
 use crate::loop_agent::LoopAgent;
 use crate::run::{Answer, Run};
 use crate::settings;
+use crate::single_shot::SingleShot;
 use crate::toolbelt::ReactToolbeltAgent;
 
 /// A way to use a model and tools: the step loop of an agent.
@@ -32,6 +33,11 @@ pub trait Agent: Send + Sync + 'static {
 
     /// Limit of the whole run, listing the tools included.
     fn timeout(&self, config: &Self::Config) -> Duration;
+
+    /// Whether it calls tools. For one that does not, no tool server is asked for anything.
+    fn uses_tools(&self) -> bool {
+        true
+    }
 
     /// Works until there is an answer.
     ///
@@ -101,11 +107,14 @@ impl Agents {
         Self::default()
     }
 
-    /// `loop_agent` and `react_toolbelt_agent`.
+    /// `loop_agent`, `react_toolbelt_agent` and `single_shot`.
     #[must_use]
     pub fn builtin() -> Self {
         let mut agents = Self::empty();
-        agents.register(LoopAgent).register(ReactToolbeltAgent);
+        agents
+            .register(LoopAgent)
+            .register(ReactToolbeltAgent)
+            .register(SingleShot);
         agents
     }
 
@@ -151,6 +160,7 @@ impl Agents {
 pub struct ResolvedAgent {
     pub(crate) id: &'static str,
     pub(crate) timeout: Duration,
+    pub(crate) uses_tools: bool,
     /// What is unusual about the settings, for people.
     pub(crate) warnings: Vec<String>,
     drive: Box<Drive>,
@@ -218,6 +228,7 @@ impl<A: Agent> Registered for A {
         Ok(ResolvedAgent {
             id,
             timeout: self.timeout(&config),
+            uses_tools: self.uses_tools(),
             warnings,
             drive: {
                 let config = Arc::new(config);

@@ -2,6 +2,7 @@
 
 mod arguments;
 mod error;
+mod function;
 mod image;
 mod mcp;
 mod output;
@@ -9,15 +10,13 @@ mod results;
 mod schema;
 mod toolbox;
 
-use std::future::Future;
 use std::sync::Arc;
 
 use formats::Object;
 use formats::chat::ToolDefinition;
-use futures::FutureExt;
 use futures::future::BoxFuture;
-use serde_json::Value;
 
+pub use function::FunctionTool;
 pub use mcp::{McpEndpoint, McpLimits};
 pub use output::{ToolContent, ToolOutput};
 
@@ -42,45 +41,6 @@ pub trait Tool: Send + Sync {
     ///
     /// An `Err` is told to the model as the tool's failure.
     fn call(&self, arguments: Object) -> BoxFuture<'_, Result<ToolOutput, String>>;
-}
-
-/// A [`Tool`] made of a function.
-pub struct FunctionTool<F> {
-    definition: ToolDefinition,
-    function: F,
-}
-
-impl<F, Fut> FunctionTool<F>
-where
-    F: Fn(Object) -> Fut + Send + Sync,
-    Fut: Future<Output = Result<ToolOutput, String>> + Send,
-{
-    /// A tool that calls `function`; `parameters` is the JSON Schema of its arguments.
-    pub fn new(
-        name: impl Into<String>,
-        description: impl Into<String>,
-        parameters: Value,
-        function: F,
-    ) -> Self {
-        Self {
-            definition: ToolDefinition::new(name, description, parameters),
-            function,
-        }
-    }
-}
-
-impl<F, Fut> Tool for FunctionTool<F>
-where
-    F: Fn(Object) -> Fut + Send + Sync,
-    Fut: Future<Output = Result<ToolOutput, String>> + Send,
-{
-    fn definition(&self) -> ToolDefinition {
-        self.definition.clone()
-    }
-
-    fn call(&self, arguments: Object) -> BoxFuture<'_, Result<ToolOutput, String>> {
-        async move { (self.function)(arguments).await }.boxed()
-    }
 }
 
 /// Where the tools of a run come from.

@@ -42,6 +42,18 @@ impl ToolOutput {
     }
 }
 
+impl From<String> for ToolOutput {
+    fn from(text: String) -> Self {
+        Self::text(text)
+    }
+}
+
+impl From<&str> for ToolOutput {
+    fn from(text: &str) -> Self {
+        Self::text(text)
+    }
+}
+
 /// One part of a tool's result.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering::SeqCst;
 
-use agent_core::{Agents, FunctionTool, RunInput, ToolOutput, ToolSources, run};
+use agent_core::{Agents, FunctionTool, McpEndpoint, RunInput, ToolOutput, ToolSources, run};
 use llm_client::FinishReason;
 use serde_json::json;
 
@@ -248,5 +248,133 @@ async fn one_name_in_two_places_is_refused() {
     assert!(
         message.contains("`echo`") && message.contains(&server.url),
         "{message}"
+    );
+}
+
+#[tokio::test]
+async fn several_servers_and_functions_are_one_set_of_tools() {
+    let (first, second) = (
+        Server::start().await,
+        Server::with_many(3, usize::MAX).await,
+    );
+    let double = FunctionTool::typed("double", "Doubles.", |n: Number| async move {
+        Ok((2 * n.value).to_string())
+    });
+    let script = Script::new([
+        calls(&[
+            ("tool_001", json!({})),
+            ("double", json!({"value": 21})),
+            ("echo", json!({"text": "first"})),
+            ("nowhere", json!({})),
+        ]),
+        text("done"),
+    ]);
+    let sources = ToolSources::gateway(&first.url)
+        .with_endpoint(McpEndpoint::new(&second.url))
+        .with_tool(double);
+    let input = RunInput::new(script.model())
+        .agent("loop_agent", json!({}))
+        .user("go")
+        .tools(sources);
+    let trajectory = run(&Agents::builtin(), input).await.unwrap();
+    assert_completed(&trajectory);
+    assert_eq!(
+        lines(&trajectory)[2..6],
+        [
+            "tool: tool_001",
+            "tool: 42",
+            "tool: first",
+            "tool: The call of `nowhere` failed: there is no tool `nowhere`"
+        ]
+    );
+    assert_eq!(first.calls().len(), 1);
+    assert_eq!(second.calls().len(), 1);
+    let offered = script.asked()[0].tool_names().join(" ");
+    assert!(
+        offered.starts_with("echo ") && offered.ends_with(" tool_000 tool_001 tool_002 double"),
+        "{offered}"
+    );
+}
+
+#[tokio::test]
+async fn one_name_at_two_servers_is_refused_with_both_named() {
+    let (first, second) = (Server::start().await, Server::start().await);
+    let input = RunInput::new(Script::new([]).model())
+        .user("go")
+        .tools(ToolSources::gateway(&first.url).with_endpoint(McpEndpoint::new(&second.url)));
+    let trajectory = run(&Agents::builtin(), input).await.unwrap();
+    let (_, owner, kind) = end(&trajectory);
+    assert_eq!((owner, kind), ("configuration", "ambiguous_tool"));
+    assert_eq!(
+        trajectory.error.unwrap().message,
+        format!(
+            "the tool `echo` is offered by {} and by {}",
+            first.url, second.url
+        )
+    );
+}
+
+/// Arguments of `double`.
+#[derive(serde::Deserialize, schemars::JsonSchema)]
+struct Number {
+    /// What to double.
+    value: i64,
+    /// How the result is written.
+    #[serde(default)]
+    style: Style,
+}
+
+#[derive(Default, serde::Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[schemars(inline)]
+enum Style {
+    #[default]
+    Digits,
+    Words,
+}
+
+#[tokio::test]
+async fn typed_functions_tell_their_schema_and_refuse_what_does_not_fit() {
+    let double = FunctionTool::typed("double", "Doubles.", |n: Number| async move {
+        match n.style {
+            Style::Digits => Ok((2 * n.value).to_string()),
+            Style::Words => Err("no words yet".to_owned()),
+        }
+    });
+    let script = Script::new([
+        calls(&[
+            ("double", json!({"value": "many"})),
+            ("double", json!({})),
+            ("double", json!({"value": 1, "style": "words"})),
+        ]),
+        text("done"),
+    ]);
+    let input = RunInput::new(script.model())
+        .agent("loop_agent", json!({}))
+        .user("go")
+        .tools(ToolSources::new().with_tool(double.read_only()));
+    let trajectory = run(&Agents::builtin(), input).await.unwrap();
+    assert_completed(&trajectory);
+    assert_eq!(
+        lines(&trajectory)[2..5],
+        [
+            "tool: the arguments do not fit the schema: value: invalid type: string \"many\", expected i64",
+            "tool: the arguments do not fit the schema: missing field `value`",
+            "tool: no words yet"
+        ]
+    );
+    assert_eq!(
+        script.asked()[0].tools[0].function.parameters,
+        json!({
+            "type": "object",
+            "description": "Arguments of `double`.",
+            "properties": {
+                "value": {"type": "integer", "format": "int64", "description": "What to double."},
+                "style": {"type": "string", "enum": ["digits", "words"],
+                          "description": "How the result is written."}
+            },
+            "required": ["value"],
+            "additionalProperties": false
+        })
     );
 }

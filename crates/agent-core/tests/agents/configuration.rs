@@ -29,7 +29,7 @@ fn an_unknown_agent_is_refused_with_the_known_ones() {
         .unwrap_err();
     assert_eq!(
         error.to_string(),
-        "unknown agent `toolbelt_agent`; known are `loop_agent`, `react_toolbelt_agent`"
+        "unknown agent `toolbelt_agent`; known are `loop_agent`, `react_toolbelt_agent`, `single_shot`"
     );
     assert_eq!(Failure::from(&error).owner, Owner::Configuration);
 }

@@ -22,4 +22,5 @@ mod events;
 mod golden;
 mod loop_agent;
 mod replies;
+mod single_shot;
 mod toolbelt;
