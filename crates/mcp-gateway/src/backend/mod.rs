@@ -1,5 +1,6 @@
 //! The servers behind the gateway.
 
+pub(crate) mod connection;
 pub(crate) mod http;
 pub(crate) mod lines;
 pub(crate) mod peer;

@@ -6,46 +6,22 @@ use std::time::{Duration, Instant};
 use arc_swap::ArcSwapOption;
 use formats::apps::ServerConfig;
 use http::HeaderMap;
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio::sync::{Semaphore, oneshot};
 use tokio_util::sync::CancellationToken;
 
-use super::http::{HttpConfigError, HttpLink};
-use super::peer::{CallError, NoticeSink, Peer, RequestOptions};
-use super::stdio::{SpawnError, StdioLink};
+use super::connection::{Connection, ListResult, StartError};
+use super::peer::{CallError, NoticeSink, RequestOptions};
 use crate::endpoint::caller::Caller;
-use crate::jsonrpc::{self, METHOD_NOT_FOUND, Outcome, RawObject};
+use crate::jsonrpc::{Outcome, RawObject};
 use crate::options::GatewayOptions;
 use crate::schema_cleanup;
 use crate::state::{ServerPhase, ServerState};
 
-/// The protocol revision that the gateway offers to servers.
-const OFFERED_VERSION: &str = "2025-11-25";
 /// The wait after the first failed restart; it doubles up to `max_restart_delay`.
 const FIRST_RESTART_DELAY: Duration = Duration::from_millis(250);
 /// The wait between two attempts to reach a remote server that is not up yet.
 const CONNECT_RETRY: Duration = Duration::from_secs(1);
-
-/// Why a server does not serve.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum StartError {
-    #[error(transparent)]
-    Spawn(#[from] SpawnError),
-    #[error(transparent)]
-    Config(#[from] HttpConfigError),
-    #[error("{0}")]
-    Handshake(String),
-    /// It failed to start a short time ago.
-    #[error("server `{server}` is not running: {reason} (next attempt in {wait_ms} ms)")]
-    BackingOff {
-        server: Arc<str>,
-        reason: String,
-        wait_ms: u128,
-    },
-}
-
-/// A list of a server and how it was come by.
-pub(crate) type ListResult = Result<Vec<RawObject>, String>;
 
 /// One server of a configuration.
 pub(crate) struct Server {
@@ -75,47 +51,6 @@ struct Status {
     tools: Option<usize>,
     log_level: Option<&'static str>,
     subscriptions: std::collections::BTreeSet<String>,
-}
-
-/// An initialized session with the server.
-pub(crate) struct Connection {
-    peer: Peer,
-    link: Link,
-    capabilities: Value,
-    info: Value,
-    version: String,
-}
-
-enum Link {
-    Stdio(StdioLink),
-    Http(HttpLink),
-}
-
-impl Link {
-    async fn stop(self) {
-        match self {
-            Self::Stdio(link) => link.stop().await,
-            Self::Http(link) => link.stop().await,
-        }
-    }
-}
-
-impl Connection {
-    fn is_alive(&self) -> bool {
-        let expired = match &self.link {
-            Link::Stdio(_) => false,
-            Link::Http(link) => link.is_expired(),
-        };
-        !expired && self.peer.closed().is_none()
-    }
-
-    /// Whether the server named a capability such as `/resources/subscribe` (a JSON pointer).
-    pub(crate) fn can(&self, pointer: &str) -> bool {
-        !matches!(
-            self.capabilities.pointer(pointer),
-            None | Some(Value::Null | Value::Bool(false))
-        )
-    }
 }
 
 impl Server {
@@ -221,75 +156,19 @@ impl Server {
             .filter(|connection| connection.is_alive())
     }
 
-    async fn start(self: &Arc<Self>) -> Result<Arc<Connection>, StartError> {
+    async fn start(&self) -> Result<Arc<Connection>, StartError> {
         self.lock().starts += 1;
-        let name = &self.name;
         let notices = self.notices.clone();
-        let (link, peer) = if self.config.transport == "stdio" {
-            let link = StdioLink::spawn(name, &self.config, &self.options, notices)?;
-            let peer = link.peer.clone();
-            (Link::Stdio(link), peer)
-        } else {
-            let link = HttpLink::open(name, &self.config, &self.options, notices)?;
-            let peer = link.peer.clone();
-            (Link::Http(link), peer)
-        };
-        let handshake = tokio::select! {
-            answer = self.handshake(&peer) => answer,
-            () = self.stopped.cancelled() => Err(self.stopped_text()),
-        };
-        match handshake {
-            Ok(answer) => {
-                let version = answer.text("protocolVersion").unwrap_or_default();
-                if let Link::Http(link) = &link {
-                    link.established(&version);
-                }
-                peer.notify("notifications/initialized", None).await;
-                let connection = Arc::new(Connection {
-                    peer,
-                    link,
-                    capabilities: answer.read("capabilities").unwrap_or_default(),
-                    info: answer.read("serverInfo").unwrap_or_default(),
-                    version,
-                });
-                self.restore(&connection).await;
-                Ok(connection)
-            }
-            Err(reason) => {
-                let heard = match &link {
-                    Link::Stdio(link) if peer.closed().is_none() => link.stderr.quoted(),
-                    _ => String::new(),
-                };
-                link.stop().await;
-                Err(StartError::Handshake(format!("{reason}{heard}")))
-            }
-        }
-    }
-
-    async fn handshake(&self, peer: &Peer) -> Result<RawObject, String> {
-        let params = json!({
-            "protocolVersion": OFFERED_VERSION,
-            "capabilities": {"roots": {}, "sampling": {}, "elicitation": {"form": {}, "url": {}}},
-            "clientInfo": {"name": "archipelago-gateway", "version": env!("CARGO_PKG_VERSION")},
-        });
-        let params =
-            RawObject::parse(Some(&jsonrpc::raw(&params))).map_err(|error| error.message())?;
-        let options = RequestOptions {
-            timeout: self.options.start_timeout,
-            ..RequestOptions::default()
-        };
-        match peer.request("initialize", params, options).await {
-            Ok(Ok(result)) => RawObject::parse(Some(&result)).map_err(|error| error.message()),
-            Ok(Err(error)) => Err(format!(
-                "server `{}` refused `initialize`: {}",
-                self.name,
-                error.message()
-            )),
-            Err(CallError::Timeout { server, limit_s }) => Err(format!(
-                "server `{server}` did not answer `initialize` within {limit_s} s (start_timeout)"
-            )),
-            Err(error) => Err(error.to_string()),
-        }
+        let connection = Connection::open(
+            &self.name,
+            &self.config,
+            &self.options,
+            notices,
+            &self.stopped,
+        )
+        .await?;
+        self.restore(&connection).await;
+        Ok(Arc::new(connection))
     }
 
     /// Tells a server that was started again what its predecessor knew.
@@ -298,26 +177,16 @@ impl Server {
             let status = self.lock();
             (status.log_level, status.subscriptions.clone())
         };
+        let options = &self.options;
         if let Some(level) = level {
-            self.tell(connection, "logging/setLevel", &json!({"level": level}))
-                .await;
+            let params = json!({"level": level});
+            connection.tell("logging/setLevel", &params, options).await;
         }
         for uri in subscriptions {
-            self.tell(connection, "resources/subscribe", &json!({"uri": uri}))
+            let params = json!({"uri": uri});
+            connection
+                .tell("resources/subscribe", &params, options)
                 .await;
-        }
-    }
-
-    async fn tell(&self, connection: &Connection, method: &str, params: &Value) {
-        let Ok(params) = RawObject::parse(Some(&jsonrpc::raw(params))) else {
-            return;
-        };
-        let options = RequestOptions {
-            timeout: self.options.list_timeout,
-            ..RequestOptions::default()
-        };
-        if let Err(error) = connection.peer.request(method, params, options).await {
-            tracing::debug!(server = %self.name, method, %error, "not told");
         }
     }
 
@@ -374,15 +243,21 @@ impl Server {
     /// A whole list of the server, all pages; empty where the server has no such list.
     pub(crate) async fn list(self: &Arc<Self>, method: &str, key: &str) -> ListResult {
         let limit = self.options.list_timeout;
-        let items = tokio::time::timeout(limit, self.list_pages(method, key))
-            .await
-            .unwrap_or_else(|_| {
-                Err(format!(
-                    "server `{}` did not answer `{method}` within {} s (list_timeout)",
-                    self.name,
-                    limit.as_secs_f64()
-                ))
-            });
+        let list = async {
+            let connection = self.connection().await.map_err(|error| error.to_string())?;
+            let mut items = connection.list(method, key, &self.options).await?;
+            if self.options.schema_cleanup && method == "tools/list" {
+                items.iter_mut().for_each(schema_cleanup::clean_tool);
+            }
+            Ok(items)
+        };
+        let items = tokio::time::timeout(limit, list).await.unwrap_or_else(|_| {
+            Err(format!(
+                "server `{}` did not answer `{method}` within {} s (list_timeout)",
+                self.name,
+                limit.as_secs_f64()
+            ))
+        });
         let mut status = self.lock();
         match &items {
             Ok(items) if method == "tools/list" => {
@@ -395,60 +270,6 @@ impl Server {
         items
     }
 
-    async fn list_pages(self: &Arc<Self>, method: &str, key: &str) -> ListResult {
-        let connection = self.connection().await.map_err(|error| error.to_string())?;
-        let capability = method.split('/').next().unwrap_or(method);
-        let declared = connection.can(&format!("/{capability}"));
-        // Tools are asked for in any case: there are servers that do not declare them.
-        if !declared && capability != "tools" {
-            return Ok(Vec::new());
-        }
-        let mut items = Vec::new();
-        let mut cursor: Option<String> = None;
-        for _ in 0..self.options.max_list_pages {
-            let mut params = RawObject::default();
-            if let Some(cursor) = &cursor {
-                params.set("cursor", jsonrpc::raw(cursor));
-            }
-            // The limit of the whole list is the caller's.
-            let options = RequestOptions {
-                timeout: self.options.call_timeout,
-                ..RequestOptions::default()
-            };
-            let page = match connection.peer.request(method, params, options).await {
-                Ok(Ok(page)) => RawObject::parse(Some(&page)).map_err(|error| error.message())?,
-                Ok(Err(error)) if error.code() == Some(METHOD_NOT_FOUND) => return Ok(items),
-                Ok(Err(error)) => {
-                    return Err(format!(
-                        "server `{}` refused `{method}`: {}",
-                        self.name,
-                        error.message()
-                    ));
-                }
-                Err(error) => return Err(error.to_string()),
-            };
-            let mut more: Vec<RawObject> = page.read(key).unwrap_or_default();
-            if self.options.schema_cleanup && method == "tools/list" {
-                more.iter_mut().for_each(schema_cleanup::clean_tool);
-            }
-            items.extend(more);
-            match page.text("nextCursor") {
-                Some(next) if cursor.as_ref() != Some(&next) => cursor = Some(next),
-                Some(_) => {
-                    return Err(format!(
-                        "server `{}` gave the same cursor twice for `{method}`",
-                        self.name
-                    ));
-                }
-                None => return Ok(items),
-            }
-        }
-        Err(format!(
-            "server `{}`: `{method}` has more than {} pages (max_list_pages)",
-            self.name, self.options.max_list_pages
-        ))
-    }
-
     /// Sets the weakest level of log messages that any client wants.
     pub(crate) async fn set_log_level(self: &Arc<Self>, level: &'static str) {
         if self.lock().log_level.replace(level) == Some(level) {
@@ -457,7 +278,9 @@ impl Server {
         if let Some(connection) = self.live()
             && connection.can("/logging")
         {
-            self.tell(&connection, "logging/setLevel", &json!({"level": level}))
+            let params = json!({"level": level});
+            connection
+                .tell("logging/setLevel", &params, &self.options)
                 .await;
         }
     }
@@ -484,10 +307,10 @@ impl Server {
         let connection = self.current.load_full();
         let alive = connection.as_ref().is_some_and(|one| one.is_alive());
         let status = self.lock();
-        let process_id = connection.as_ref().and_then(|one| match &one.link {
-            Link::Stdio(link) if alive => Some(link.process_id),
-            _ => None,
-        });
+        let process_id = connection
+            .as_ref()
+            .filter(|_| alive)
+            .and_then(|one| one.process_id());
         let error = status.error.clone().or_else(|| {
             connection
                 .as_ref()?
@@ -537,7 +360,7 @@ impl Server {
         // Calls that were just told so still hold it for a moment.
         loop {
             match Arc::try_unwrap(connection) {
-                Ok(connection) => return connection.link.stop().await,
+                Ok(connection) => return connection.stop().await,
                 Err(shared) => connection = shared,
             }
             tokio::time::sleep(Duration::from_millis(5)).await;
