@@ -61,7 +61,7 @@ fn every_room_has_a_readme_and_an_example() {
             room.display()
         );
         let examples = std::fs::read_dir(room.join("examples"))
-            .map(|examples| examples.count())
+            .map(Iterator::count)
             .unwrap_or_default();
         assert!(examples > 0, "{} has no example", room.display());
     }
