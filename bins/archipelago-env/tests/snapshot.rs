@@ -105,6 +105,7 @@ async fn bodies_and_queries_that_are_wrong() {
         ("/data/snapshot", r#"{"pre_snapshot_hooks": 1}"#),
         ("/data/snapshot?format=rar", ""),
         ("/data/snapshot?empty_directories=perhaps", ""),
+        ("/data/snapshot?reproducible=1", ""),
     ] {
         let response = env.post(path, body).await;
         assert_eq!(response.status(), 422, "{path} {body}");
@@ -175,4 +176,57 @@ async fn a_failure_in_the_middle_breaks_the_transfer() {
         );
     }
     assert_eq!(env.get("/health").await.status(), 200);
+}
+
+#[tokio::test]
+async fn every_format_is_the_same_world() {
+    let env = Env::start().await;
+    env.populate("", tar_gz(&[("b.txt", b"b"), ("a/.hidden", b"h")]))
+        .await;
+    std::fs::create_dir(env.files().join("empty")).unwrap();
+    let get = async |query: &str| {
+        let response = env.post(&format!("/data/snapshot{query}"), "").await;
+        assert_eq!(response.status(), 200, "{query}");
+        let headers = response.headers();
+        let kind = headers["content-type"].to_str().unwrap().to_owned();
+        let name = headers["content-disposition"].to_str().unwrap().to_owned();
+        (kind, name, response.bytes().await.unwrap())
+    };
+    let (kind, name, zip) = get("?format=zip").await;
+    assert_eq!(kind, "application/zip");
+    assert!(name.ends_with(".zip\""), "{name}");
+    let mut zip_read = zip::ZipArchive::new(std::io::Cursor::new(&zip)).unwrap();
+    let names: Vec<String> = zip_read
+        .file_names()
+        .map(|name| name.unwrap().into_owned())
+        .collect();
+    assert_eq!(
+        names,
+        [
+            "filesystem/a/.hidden",
+            "filesystem/b.txt",
+            "filesystem/empty/"
+        ]
+    );
+    let mut content = String::new();
+    std::io::Read::read_to_string(
+        &mut zip_read.by_name("filesystem/b.txt").unwrap(),
+        &mut content,
+    )
+    .unwrap();
+    assert_eq!(content, "b");
+    assert_eq!(get("?format=zip&reproducible=true").await.2, zip);
+
+    let (kind, name, zst) = get("?format=tar.zst").await;
+    assert_eq!(kind, "application/zstd");
+    assert!(name.ends_with(".tar.zst\""), "{name}");
+    assert!(zst.starts_with(&[0x28, 0xb5, 0x2f, 0xfd]));
+    // What a snapshot is, populate takes back: the same paths below another root.
+    let (status, body) = env
+        .populate("?subsystem=filesystem/copy", zst.to_vec())
+        .await;
+    assert_eq!((status.as_u16(), &body["objects_added"]), (200, &json!(3)));
+    assert!(env.files().join("copy/filesystem/empty").is_dir());
+    let unordered = get("?reproducible=false").await.2;
+    assert!(members(&unordered).contains_key("filesystem/b.txt"));
 }

@@ -139,13 +139,21 @@ fn snapshot_path(schemas: &mut SchemaGenerator) -> Value {
             "name": "format",
             "in": "query",
             "required": false,
-            "schema": {"type": "string", "enum": ["tar.gz"], "default": "tar.gz"},
+            "schema": {"type": "string", "enum": ["tar.gz", "tar.zst", "zip"], "default": "tar.gz"},
         }, {
             "name": "empty_directories",
             "in": "query",
             "required": false,
-            "description": "Whether directories without content are members",
-            "schema": {"type": "boolean", "default": false},
+            "description": "Whether directories without content are members; unless given they are, but \
+                not in a tar.gz",
+            "schema": {"type": "boolean"},
+        }, {
+            "name": "reproducible",
+            "in": "query",
+            "required": false,
+            "description": "Whether the same world gives the same bytes: members in the order of their \
+                names. Otherwise they come as the disk has them",
+            "schema": {"type": "boolean", "default": true},
         }],
         "requestBody": {
             "required": false,
@@ -153,9 +161,9 @@ fn snapshot_path(schemas: &mut SchemaGenerator) -> Value {
         },
         "responses": {
             "200": {
-                "description": "A tar.gz with `filesystem/…` and `.apps_data/…`; a failure in the \
+                "description": "An archive with `filesystem/…` and `.apps_data/…`; a failure in the \
                     middle breaks the transfer",
-                "content": {"application/gzip": {}},
+                "content": {"application/gzip": {}, "application/zstd": {}, "application/zip": {}},
             },
             "422": answer::<ErrorBody>(schemas, "The body is not valid"),
             "500": answer::<ErrorBody>(schemas, "A hook failed"),

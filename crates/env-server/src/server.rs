@@ -87,6 +87,20 @@ impl EnvServer {
 fn prepare(subsystem: &Subsystem) -> io::Result<PathBuf> {
     let root = std::path::absolute(&subsystem.root)?;
     std::fs::create_dir_all(&root)?;
+    // What an environment that was killed in the middle of an unpacking has left.
+    match snapshot::archive::sweep(&root) {
+        Ok(swept) => {
+            for path in swept.removed {
+                tracing::info!(path = %path.display(), "removed what an earlier environment left");
+            }
+            for path in swept.kept {
+                tracing::warn!(path = %path.display(), "files that a killed environment was replacing are here");
+            }
+        }
+        Err(error) => {
+            tracing::warn!(%error, root = %root.display(), "cannot look for what an earlier environment left");
+        }
+    }
     Ok(root)
 }
 

@@ -15,6 +15,7 @@
 pub mod archive;
 mod compare;
 mod crc;
+mod database;
 mod limits;
 mod name;
 mod resolve;

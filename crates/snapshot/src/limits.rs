@@ -20,6 +20,9 @@ pub struct Limits {
     pub depth: u64,
     /// Bytes of the headers of one tar member (long names, pax records). Default 1 MiB.
     pub header_bytes: u64,
+    /// The window of a zstd stream, as the logarithm of its bytes: what reading one may cost in memory.
+    /// Default 27 (128 MiB), which all levels of `zstd` keep within.
+    pub zstd_window_log: u32,
 }
 
 impl Default for Limits {
@@ -35,6 +38,7 @@ impl Default for Limits {
             path_bytes: 4096,
             depth: 128,
             header_bytes: MIB,
+            zstd_window_log: 27,
         }
     }
 }

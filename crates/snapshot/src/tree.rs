@@ -24,6 +24,15 @@ pub(crate) struct Tree {
     dir: Dir,
 }
 
+/// In which order the entries of a directory are met.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Order {
+    /// By the bytes of their names.
+    Names,
+    /// As the disk has them.
+    Disk,
+}
+
 /// Something in a [`Tree`].
 #[derive(Debug)]
 pub(crate) struct Found {
@@ -55,11 +64,21 @@ impl Tree {
     /// Everything in the tree, parents before children, the names of a directory in byte order.
     /// What vanishes while walking is left out.
     pub(crate) fn walk(&self) -> impl Iterator<Item = io::Result<Found>> + use<'_> {
-        walkdir::WalkDir::new(&self.canonical)
+        self.walk_in(Order::Names)
+    }
+
+    /// Like [`walk`](Self::walk), in an order of choice.
+    pub(crate) fn walk_in(
+        &self,
+        order: Order,
+    ) -> impl Iterator<Item = io::Result<Found>> + use<'_> {
+        let mut walk = walkdir::WalkDir::new(&self.canonical)
             .min_depth(1)
-            .follow_links(false)
-            .sort_by_file_name()
-            .into_iter()
+            .follow_links(false);
+        if order == Order::Names {
+            walk = walk.sort_by_file_name();
+        }
+        walk.into_iter()
             .filter_entry(|entry| {
                 entry.depth() != 1
                     || !entry

@@ -14,7 +14,9 @@ use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
 use std::path::Path;
 
 use snapshot::Limits;
-use snapshot::archive::{Fault, Refusal, UnpackError, UnpackReport, stage_tar_gz, unpack_tar_gz};
+use snapshot::archive::{
+    Fault, Refusal, UnpackError, UnpackReport, stage_tar_gz, sweep, unpack_tar_gz,
+};
 use support::{Node, RawTar, gz, tree, write};
 
 /// A world that already has something, below a folder of its own so that neighbours can be watched.
@@ -536,4 +538,22 @@ fn a_failing_input_is_no_damaged_archive() {
     .unwrap_err();
     assert_eq!(error.fault(), Fault::Input);
     assert!(error.to_string().contains("the line went dead"), "{error}");
+}
+
+#[test]
+fn only_what_a_killed_process_left_is_swept() {
+    let home = tempfile::tempdir().unwrap();
+    let root = home.path().join("filesystem");
+    let left = home.path().join(".archipelago-unpack-left");
+    std::fs::create_dir_all(left.join("new/a")).unwrap();
+    std::fs::create_dir_all(left.join("old")).unwrap();
+    let precious = home.path().join(".archipelago-unpack-precious");
+    write(&precious, "old/3", "was replaced");
+    let archive = RawTar::new().file(b"a", b"a").gz();
+    let live = stage_tar_gz(archive.as_slice(), &root, Path::new(""), &Limits::default()).unwrap();
+    let report = sweep(&root).unwrap();
+    assert_eq!(report.removed, [left.canonicalize().unwrap_or(left)]);
+    assert_eq!(report.kept, [precious]);
+    live.commit().unwrap();
+    assert_eq!(std::fs::read(root.join("a")).unwrap(), b"a");
 }

@@ -7,7 +7,7 @@ use http::{HeaderValue, header};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use snapshot::archive::{PackOptions, pack_tar_gz};
+use snapshot::archive::{ArchiveFormat, PackOptions, pack};
 
 use super::hooks::{self, Hook};
 use super::{permit, transfer};
@@ -23,7 +23,7 @@ pub(crate) struct SnapshotRequest {
     pub(crate) pre_snapshot_hooks: Option<Vec<Hook>>,
 }
 
-/// Streams the world as `tar.gz`. The packer runs on a thread of its own, at the pace of the client,
+/// Streams the world as an archive. The packer runs on a thread of its own, at the pace of the client,
 /// and ends with it. A failure in the middle breaks the transfer, so that it never looks complete.
 pub(crate) async fn snapshot(
     State(environment): State<Environment>,
@@ -41,6 +41,7 @@ pub(crate) async fn snapshot(
         .unwrap_or_default();
     let timings = hooks::run(&hooks, &settings.data).await?;
 
+    let format = options.format;
     let (mut writer, stream) = transfer::download(settings.data.transfer_stall);
     let world = environment.clone();
     tokio::task::spawn_blocking(move || {
@@ -48,13 +49,14 @@ pub(crate) async fn snapshot(
         let settings = &world.settings;
         let roots = [&settings.filesystem, &settings.apps_data]
             .map(|subsystem| (subsystem.name.as_str(), subsystem.root.as_path()));
-        let packed = pack_tar_gz(&roots, &mut writer, &options);
+        let packed = pack(&roots, &mut writer, &options);
         match &packed {
             Ok(report) => tracing::info!(
                 members = report.members,
                 bytes = report.bytes,
                 skipped = report.skipped.len(),
                 shortened = report.shortened.len(),
+                unlocked = report.unlocked.len(),
                 "the snapshot is complete"
             ),
             Err(error) => {
@@ -65,10 +67,10 @@ pub(crate) async fn snapshot(
         writer.finish(packed.map(drop).map_err(|error| error.to_string()));
     });
 
-    let name = format!("snap_{}.tar.gz", uuid::Uuid::new_v4().simple());
+    let name = format!("snap_{}.{}", uuid::Uuid::new_v4().simple(), format.name());
     let mut response = (
         [
-            (header::CONTENT_TYPE, "application/gzip".to_owned()),
+            (header::CONTENT_TYPE, format.media_type().to_owned()),
             (
                 header::CONTENT_DISPOSITION,
                 format!("attachment; filename=\"{name}\""),
@@ -87,30 +89,34 @@ pub(crate) async fn snapshot(
     Ok(response)
 }
 
-/// What the query asks for: `format` (only `tar.gz`), `empty_directories` (`true` or `false`).
-fn pack_options(query: &[(String, String)]) -> Result<PackOptions, ApiError> {
+/// What the query asks for: `format`, `empty_directories`, `reproducible`. Empty directories are
+/// members of the two formats that are ours; the layout of the reference has none.
+pub(super) fn pack_options(query: &[(String, String)]) -> Result<PackOptions, ApiError> {
     let mut options = PackOptions::default();
+    let mut empty_directories = None;
     for (name, value) in query {
-        let rule = match (name.as_str(), value.as_str()) {
-            ("format", "tar.gz") => continue,
-            ("format", _) => "the only format is `tar.gz`",
-            ("empty_directories", "true") => {
-                options.empty_directories = true;
-                continue;
+        match name.as_str() {
+            "format" => {
+                options.format = ArchiveFormat::from_name(value).ok_or_else(|| {
+                    invalid_query(name, "it is `tar.gz`, `tar.zst` or `zip`", value)
+                })?;
             }
-            ("empty_directories", "false") => {
-                options.empty_directories = false;
-                continue;
-            }
-            ("empty_directories", _) => "it is `true` or `false`",
-            _ => continue,
-        };
-        let loc: Vec<Value> = vec![json!("query"), json!(name)];
-        return Err(ApiError::invalid(&InvalidItem::value(
-            loc,
-            rule,
-            json!(value),
-        )));
+            "empty_directories" => empty_directories = Some(flag(name, value)?),
+            "reproducible" => options.reproducible = flag(name, value)?,
+            _ => {}
+        }
     }
+    options.empty_directories = empty_directories.unwrap_or(options.format != ArchiveFormat::TarGz);
     Ok(options)
+}
+
+fn flag(name: &str, value: &str) -> Result<bool, ApiError> {
+    value
+        .parse()
+        .map_err(|_| invalid_query(name, "it is `true` or `false`", value))
+}
+
+fn invalid_query(name: &str, rule: &str, value: &str) -> ApiError {
+    let loc: Vec<Value> = vec![json!("query"), json!(name)];
+    ApiError::invalid(&InvalidItem::value(loc, rule, json!(value)))
 }

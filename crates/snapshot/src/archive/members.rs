@@ -7,27 +7,40 @@ use std::time::SystemTime;
 use tar::{Builder, EntryType, Header};
 
 /// What the header of a member says.
-pub(crate) struct Member<'a> {
-    pub(crate) name: &'a [u8],
-    pub(crate) kind: MemberKind,
-    pub(crate) mode: u32,
-    pub(crate) owner: Owner<'a>,
-    pub(crate) modified: SystemTime,
+#[derive(Debug, Clone)]
+pub struct Member<'a> {
+    /// Its path in the archive, as bytes; that of a directory ends with a slash.
+    pub name: &'a [u8],
+    /// What it is.
+    pub kind: MemberKind,
+    /// Permission bits.
+    pub mode: u32,
+    /// Whose it is.
+    pub owner: Owner<'a>,
+    /// When its content was changed last.
+    pub modified: SystemTime,
 }
 
-pub(crate) enum MemberKind {
+/// What a [`Member`] is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MemberKind {
     /// A regular file of this size.
     File(u64),
+    /// A directory.
     Directory,
 }
 
 /// The user and the group a member belongs to.
-#[derive(Default)]
-pub(crate) struct Owner<'a> {
-    pub(crate) uid: u64,
-    pub(crate) gid: u64,
-    pub(crate) user: Option<&'a str>,
-    pub(crate) group: Option<&'a str>,
+#[derive(Debug, Clone, Default)]
+pub struct Owner<'a> {
+    /// The number of the user.
+    pub uid: u64,
+    /// The number of the group.
+    pub gid: u64,
+    /// The name of the user, where it has one.
+    pub user: Option<&'a str>,
+    /// The name of the group, where it has one.
+    pub group: Option<&'a str>,
 }
 
 /// Writes a member. Exactly the announced size is taken from `content`: more is cut off, what is
@@ -64,11 +77,7 @@ pub(crate) fn append<W: Write>(
         }
     };
     header.set_size(size);
-    let mut exact = ExactLength {
-        input: content,
-        remaining: size,
-        missing: 0,
-    };
+    let mut exact = ExactLength::new(content, size);
     archive.append_data(&mut header, path(member.name), &mut exact)?;
     Ok(exact.missing)
 }
@@ -95,10 +104,25 @@ fn timestamp(time: SystemTime) -> (u64, Option<String>) {
 }
 
 /// A stream of exactly the announced length, whatever its source does meanwhile.
-struct ExactLength<R> {
+pub(super) struct ExactLength<R> {
     input: R,
     remaining: u64,
     missing: u64,
+}
+
+impl<R: Read> ExactLength<R> {
+    pub(super) const fn new(input: R, length: u64) -> Self {
+        Self {
+            input,
+            remaining: length,
+            missing: 0,
+        }
+    }
+
+    /// How many bytes the source lacked, once all was read.
+    pub(super) const fn missing(&self) -> u64 {
+        self.missing
+    }
 }
 
 impl<R: Read> Read for ExactLength<R> {

@@ -1,14 +1,22 @@
 //! Packing, unpacking and converting archives.
 
 mod convert;
+mod format;
 pub(crate) mod header;
 pub(crate) mod members;
 mod pack;
 mod place;
+mod sink;
 mod stage;
 mod stream;
+mod sweep;
 mod unpack;
+pub(crate) mod zip_member;
 
 pub use convert::{ConvertError, ConvertReport, tar_gz_to_zip, zip_to_subsystem_tars};
-pub use pack::{PackError, PackOptions, PackReport, Skipped, pack_tar_gz};
+pub use format::ArchiveFormat;
+pub use members::{Member, MemberKind, Owner};
+pub use pack::{PackError, PackOptions, PackReport, Skipped, pack, pack_into, pack_tar_gz};
+pub use sink::Sink;
+pub use sweep::{SweepReport, sweep};
 pub use unpack::{Fault, Refusal, Staged, UnpackError, UnpackReport, stage_tar_gz, unpack_tar_gz};

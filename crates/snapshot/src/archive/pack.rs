@@ -1,34 +1,46 @@
-//! Directories to `tar.gz`.
+//! Directories to archives.
 
+use std::collections::HashSet;
 use std::fs::Metadata;
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
-use flate2::{Compression, GzBuilder};
-use tar::Builder;
-
-use super::members::{self, AccountNames, Member, MemberKind, Owner};
+use super::format::ArchiveFormat;
+use super::members::{AccountNames, Member, MemberKind, Owner};
+use super::sink::{ArchiveSink, Sink};
+use crate::database;
 use crate::name;
-use crate::tree::{Found, Tree};
+use crate::tree::{Found, Order, Tree};
 
 /// How an archive is made.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PackOptions {
-    /// 0 (stored) to 9 (smallest). Default 1: an archive is mostly sent over a short wire, where
-    /// time counts more than size.
-    pub compression: u32,
+    /// The format. Default `tar.gz`, that of the reference.
+    pub format: ArchiveFormat,
+    /// 0 (stored) to 9 (smallest), for zstd up to 19. Default: 1, for zstd 3; an archive is mostly sent
+    /// over a short wire, where time counts more than size.
+    pub compression: Option<u32>,
     /// Whether directories without any content become members. Default `false`, the layout of the
     /// reference (`spec/environment.md` §14.1), in which only files are members.
     pub empty_directories: bool,
+    /// Whether the same world gives the same bytes. Default `true`. Otherwise members come as the disk
+    /// has them.
+    pub reproducible: bool,
+    /// How long to wait for the locks of a SQLite database that is in use. Default 5 s; without the
+    /// locks it is captured as it is found, and reported.
+    pub database_patience: Duration,
 }
 
 impl Default for PackOptions {
     fn default() -> Self {
         Self {
-            compression: 1,
+            format: ArchiveFormat::TarGz,
+            compression: None,
             empty_directories: false,
+            reproducible: true,
+            database_patience: Duration::from_secs(5),
         }
     }
 }
@@ -44,6 +56,8 @@ pub struct PackReport {
     pub skipped: Vec<Skipped>,
     /// Files that became shorter while they were read; the archive has zeros in place of their end.
     pub shortened: Vec<String>,
+    /// SQLite databases whose locks somebody kept; they may be torn.
+    pub unlocked: Vec<String>,
 }
 
 /// An entry that is not in the archive.
@@ -77,80 +91,116 @@ pub enum PackError {
     },
 }
 
-/// Packs directories, each under the name of its subsystem, as `tar.gz`.
+/// Packs directories, each under the name of its subsystem, as an archive.
 ///
 /// The members are regular files named `<subsystem>/<path>`: files as they are, each further name of
 /// a hard link and each symbolic link to a file inside one of the `roots` as a full copy. So no
 /// reader loses anything by ignoring links. Links that lead elsewhere (their content is not part of
 /// the world), links to directories, FIFOs, sockets and devices are left out and reported.
-/// Mode, numeric owner and group, their names, and the time of modification are kept.
+/// Mode, numeric owner and group, their names, and the time of modification are kept (in a zip: mode,
+/// and the time to the second).
 ///
 /// The same tree gives the same bytes: members come in the order of their names, directory by
-/// directory, and the compressed stream has no time in it. A root that does not exist has no members.
+/// directory, what is written about a member is taken from the tree alone, and the compressed stream has
+/// no time in it. A root that does not exist has no members.
 ///
 /// Files may change meanwhile: one that vanishes is left out; one that shrinks is filled up with
-/// zeros to the size it had, and reported; one that grows is cut at that size.
+/// zeros to the size it had, and reported; one that grows is cut at that size. SQLite databases are
+/// captured as they were at one moment, also while they are written: the database, then its journal or
+/// write-ahead log; the shared memory of its users (`-shm`) is left out.
 ///
 /// # Errors
 /// When something cannot be read or `out` cannot be written; then `out` holds no complete archive.
+pub fn pack(
+    roots: &[(&str, &Path)],
+    out: impl Write,
+    options: &PackOptions,
+) -> Result<PackReport, PackError> {
+    let end_error = |source| PackError::Write {
+        member: "end of archive".to_owned(),
+        source,
+    };
+    let mut archive =
+        ArchiveSink::new(out, options.format, options.compression).map_err(end_error)?;
+    let report = pack_into(roots, &mut archive, options)?;
+    archive.finish().map_err(end_error)?;
+    Ok(report)
+}
+
+/// Like [`pack`], as `tar.gz` whatever the options say.
+///
+/// # Errors
+/// As [`pack`].
 pub fn pack_tar_gz(
     roots: &[(&str, &Path)],
     out: impl Write,
     options: &PackOptions,
 ) -> Result<PackReport, PackError> {
-    let gzip = GzBuilder::new().write(out, Compression::new(options.compression.min(9)));
-    let mut packer = Packer {
-        archive: Builder::new(gzip),
-        trees: Vec::new(),
-        users: AccountNames::read("/etc/passwd"),
-        groups: AccountNames::read("/etc/group"),
-        report: PackReport::default(),
+    let options = PackOptions {
+        format: ArchiveFormat::TarGz,
+        ..options.clone()
     };
+    pack(roots, out, &options)
+}
+
+/// Like [`pack`], with members that go to `sink` instead of into an archive.
+///
+/// # Errors
+/// When something cannot be read or the sink fails.
+pub fn pack_into(
+    roots: &[(&str, &Path)],
+    sink: &mut dyn Sink,
+    options: &PackOptions,
+) -> Result<PackReport, PackError> {
+    let mut trees = Vec::new();
     for (subsystem, path) in roots {
         let tree = Tree::open(path).map_err(|source| PackError::Read {
             path: (*path).to_owned(),
             source,
         })?;
-        packer
-            .trees
-            .extend(tree.map(|tree| ((*subsystem).to_owned(), tree)));
+        trees.extend(tree.map(|tree| ((*subsystem).to_owned(), tree)));
     }
-    packer.pack(options)?;
-    let Packer {
-        archive, report, ..
-    } = packer;
-    archive
-        .into_inner()
-        .and_then(flate2::write::GzEncoder::finish)
-        .and_then(|mut out| out.flush())
-        .map_err(|source| PackError::Write {
-            member: "end of archive".to_owned(),
-            source,
-        })?;
-    Ok(report)
+    let mut packer = Packer {
+        sink,
+        options,
+        trees: &trees,
+        users: AccountNames::read("/etc/passwd"),
+        groups: AccountNames::read("/etc/group"),
+        of_databases: HashSet::new(),
+        report: PackReport::default(),
+    };
+    packer.pack()?;
+    Ok(packer.report)
 }
 
-struct Packer<W: Write> {
-    archive: Builder<W>,
-    trees: Vec<(String, Tree)>,
+struct Packer<'p> {
+    sink: &'p mut dyn Sink,
+    options: &'p PackOptions,
+    trees: &'p [(String, Tree)],
     users: AccountNames,
     groups: AccountNames,
+    /// Names of files that belong to a database that was packed already.
+    of_databases: HashSet<Vec<u8>>,
     report: PackReport,
 }
 
-impl<W: Write> Packer<W> {
-    fn pack(&mut self, options: &PackOptions) -> Result<(), PackError> {
-        let trees = std::mem::take(&mut self.trees);
-        for (subsystem, tree) in &trees {
+impl Packer<'_> {
+    fn pack(&mut self) -> Result<(), PackError> {
+        let order = if self.options.reproducible {
+            Order::Names
+        } else {
+            Order::Disk
+        };
+        for (subsystem, tree) in self.trees {
             let mut last_directory: Option<Found> = None;
-            for found in tree.walk() {
+            for found in tree.walk_in(order) {
                 let found = found.map_err(|source| PackError::Read {
                     path: tree.path().to_owned(),
                     source,
                 })?;
                 // Parents come before children: a directory not followed by one of its own is empty.
                 if let Some(directory) = last_directory.take()
-                    && options.empty_directories
+                    && self.options.empty_directories
                     && !found.path.starts_with(&directory.path)
                 {
                     self.directory(subsystem, &directory)?;
@@ -158,11 +208,11 @@ impl<W: Write> Packer<W> {
                 if found.metadata.is_dir() {
                     last_directory = Some(found);
                 } else {
-                    self.entry(subsystem, tree, &trees, &found)?;
+                    self.entry(subsystem, tree, &found)?;
                 }
             }
             if let Some(directory) = last_directory
-                && options.empty_directories
+                && self.options.empty_directories
             {
                 self.directory(subsystem, &directory)?;
             }
@@ -170,18 +220,17 @@ impl<W: Write> Packer<W> {
         Ok(())
     }
 
-    fn entry(
-        &mut self,
-        subsystem: &str,
-        tree: &Tree,
-        trees: &[(String, Tree)],
-        found: &Found,
-    ) -> Result<(), PackError> {
+    fn entry(&mut self, subsystem: &str, tree: &Tree, found: &Found) -> Result<(), PackError> {
         let name = member_name(subsystem, &found.path);
+        if self.of_databases.contains(&name)
+            || database::belongs_to_another(tree, &found.path).unwrap_or(false)
+        {
+            return Ok(());
+        }
         let opened = if found.metadata.is_file() {
             Some((tree, found.path.clone()))
         } else if found.metadata.is_symlink() {
-            linked_file(tree, trees, &found.path)
+            linked_file(tree, self.trees, &found.path)
         } else {
             return self.skip(&name, "is neither a file nor a directory");
         };
@@ -192,34 +241,66 @@ impl<W: Write> Packer<W> {
             path: tree.path().join(&path),
             source,
         };
-        let Some(file) = tree.open_file(&path).map_err(read_error)? else {
+        let Some(mut file) = tree.open_file(&path).map_err(read_error)? else {
             return self.skip(&name, "vanished while packing");
         };
+        if database::is_database(&file).map_err(read_error)? {
+            return self.database(&name, tree, &path);
+        }
         let metadata = file.metadata().map_err(read_error)?;
-        self.file(&name, &metadata, file)
+        self.file(&name, &metadata, metadata.len(), &mut file)
+    }
+
+    /// A SQLite database and what belongs to it, as they were at one moment.
+    fn database(&mut self, name: &[u8], tree: &Tree, path: &Path) -> Result<(), PackError> {
+        let captured = database::capture(tree, path, self.options.database_patience);
+        let captured = captured.map_err(|source| PackError::Read {
+            path: tree.path().join(path),
+            source,
+        })?;
+        let Some(mut captured) = captured else {
+            return self.skip(name, "vanished while packing");
+        };
+        if !captured.consistent {
+            let member = name::display(name);
+            tracing::warn!(
+                member,
+                "the locks of a database were not free; it may be torn"
+            );
+            self.report.unlocked.push(member);
+        }
+        self.of_databases.extend(database::companion_names(name));
+        for file in &mut captured.files {
+            let name = [name, file.suffix.as_bytes()].concat();
+            self.file(&name, &file.metadata, file.length, &mut file.content)?;
+        }
+        Ok(())
     }
 
     fn file(
         &mut self,
         name: &[u8],
         metadata: &Metadata,
-        file: std::fs::File,
+        length: u64,
+        content: &mut dyn Read,
     ) -> Result<(), PackError> {
         let member = Member {
             name,
-            kind: MemberKind::File(metadata.len()),
+            kind: MemberKind::File(length),
             mode: metadata.mode(),
             owner: owner(&self.users, &self.groups, metadata),
             modified: metadata.modified().unwrap_or(SystemTime::UNIX_EPOCH),
         };
-        let missing = members::append(&mut self.archive, &member, file)
+        let missing = self
+            .sink
+            .append(&member, content)
             .map_err(|source| write_error(name, source))?;
         if missing > 0 {
             tracing::warn!(member = %name::display(name), missing, "a file became shorter while it was packed");
             self.report.shortened.push(name::display(name));
         }
         self.report.members += 1;
-        self.report.bytes += metadata.len();
+        self.report.bytes += length;
         Ok(())
     }
 
@@ -233,7 +314,8 @@ impl<W: Write> Packer<W> {
             owner: owner(&self.users, &self.groups, &found.metadata),
             modified: found.metadata.modified().unwrap_or(SystemTime::UNIX_EPOCH),
         };
-        members::append(&mut self.archive, &member, io::empty())
+        self.sink
+            .append(&member, &mut io::empty())
             .map_err(|source| write_error(&name, source))?;
         self.report.members += 1;
         Ok(())

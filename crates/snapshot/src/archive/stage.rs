@@ -1,16 +1,15 @@
-//! Unpacks a `tar.gz` into an empty directory of its own.
+//! Unpacks a compressed tar into an empty directory of its own.
 
 use std::io::{self, BufReader, Read};
 use std::path::{Path, PathBuf};
 
 use cap_std::ambient_authority;
 use cap_std::fs::{Dir, OpenOptions};
-use flate2::bufread::MultiGzDecoder;
 use tar::{Entry, EntryType};
 
 use super::header::{modified, safe_mode};
 use super::place::{NEW, OLD};
-use super::stream::{Counters, Source, Unpacked, check_magic, stream_error};
+use super::stream::{self, Counters, Source, Unpacked, stream_error};
 use super::unpack::{Refusal, UnpackError, UnpackReport};
 use crate::limits::{Limits, Meter};
 use crate::name::{self, BadName};
@@ -35,10 +34,9 @@ pub(super) fn unpack(
         input,
         counters: counters.clone(),
     };
-    let mut input = BufReader::with_capacity(128 * 1024, input);
-    check_magic(&mut input, &counters)?;
+    let input = BufReader::with_capacity(128 * 1024, input);
     let unpacked = Unpacked {
-        input: MultiGzDecoder::new(input),
+        input: stream::decoder(input, &counters, limits)?,
         counters: counters.clone(),
         limits,
     };

@@ -4,8 +4,11 @@ use std::cell::Cell;
 use std::io::{self, BufReader, Read};
 use std::rc::Rc;
 
+use flate2::bufread::MultiGzDecoder;
+
 use super::unpack::UnpackError;
 use crate::limits::{LimitExceeded, Limits, Meter};
+use crate::world::open::{ZSTD_MAGIC, zstd_decoder};
 
 /// What the reading side knows, shared with those who judge it.
 #[derive(Clone, Default)]
@@ -84,10 +87,12 @@ impl<R: Read> Read for Unpacked<'_, R> {
     }
 }
 
-pub(super) fn check_magic<R: Read>(
-    input: &mut BufReader<Source<R>>,
+/// The decompressor for a stream, by how it begins.
+pub(super) fn decoder<'i, R: Read + 'i>(
+    mut input: BufReader<Source<R>>,
     counters: &Counters,
-) -> Result<(), UnpackError> {
+    limits: &Limits,
+) -> Result<Box<dyn Read + 'i>, UnpackError> {
     use std::io::BufRead as _;
     let head = match input.fill_buf() {
         Ok(head) => head,
@@ -95,7 +100,12 @@ pub(super) fn check_magic<R: Read>(
     };
     match head {
         [] => Err(UnpackError::Empty),
-        [0x1f, 0x8b, ..] | [0x1f] => Ok(()),
+        [0x1f, 0x8b, ..] | [0x1f] => Ok(Box::new(MultiGzDecoder::new(input))),
+        // At least one byte is there, and more unless the stream is that short.
+        head if head.starts_with(&ZSTD_MAGIC) => match zstd_decoder(input, limits) {
+            Ok(decoder) => Ok(Box::new(decoder)),
+            Err(error) => Err(UnpackError::Damaged(error.to_string())),
+        },
         _ => Err(UnpackError::NotGzip),
     }
 }

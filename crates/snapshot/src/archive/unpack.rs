@@ -1,4 +1,4 @@
-//! `tar.gz` to a directory: all of it or nothing, and never outside of it.
+//! A compressed tar to a directory: all of it or nothing, and never outside of it.
 
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -70,7 +70,7 @@ pub enum UnpackError {
     /// The stream is empty.
     #[error("empty file")]
     Empty,
-    /// The stream does not begin like gzip.
+    /// The stream begins neither like gzip nor like zstd.
     #[error("not a gzip file")]
     NotGzip,
     /// The compressed stream or the tar inside ends too early.
@@ -164,7 +164,7 @@ impl UnpackError {
     }
 }
 
-/// Unpacks `input` into the directory `target`, which is made when it does not exist.
+/// Unpacks `input`, a `tar.gz` or `tar.zst`, into the directory `target`, which is made when it does not exist.
 ///
 /// The archive is unpacked beside the target first. Only when all of it is there and sound, it is
 /// moved into place: what exists stays, files of the same path are replaced, an existing link to a
@@ -222,6 +222,10 @@ pub fn stage_tar_gz(
     }
     let room = staging_room(root)
         .map_err(|source| UnpackError::disk("make a temporary directory for", root, source))?;
+    // Tells `sweep` of other processes that this one is in use.
+    let lock = std::fs::File::open(room.path())
+        .and_then(|lock| lock.lock_shared().map(|()| lock))
+        .map_err(|source| UnpackError::disk("lock", room.path(), source))?;
     let report = stage::unpack(input, room.path(), limits)?;
     Ok(Staged {
         room,
@@ -229,6 +233,7 @@ pub fn stage_tar_gz(
         root_dir,
         inner: inner.to_owned(),
         report,
+        _lock: lock,
     })
 }
 
@@ -256,6 +261,7 @@ pub struct Staged {
     pub(super) root_dir: Dir,
     pub(super) inner: PathBuf,
     report: UnpackReport,
+    _lock: std::fs::File,
 }
 
 impl Staged {

@@ -3,7 +3,7 @@
 mod directory;
 mod file_range;
 mod layout;
-mod open;
+pub(crate) mod open;
 mod tar;
 mod write;
 mod zip;
@@ -139,7 +139,7 @@ pub enum WorldError {
         source: io::Error,
     },
     /// Not one of the forms of a world.
-    #[error("`{}` is no zip, tar or tar.gz archive and no directory", path.display())]
+    #[error("`{}` is no zip, tar, tar.gz or tar.zst archive and no directory", path.display())]
     Format {
         /// Which file.
         path: PathBuf,
@@ -190,7 +190,7 @@ pub enum WorldError {
 
 /// A world: its entries in the order of their paths, and their content on demand.
 ///
-/// Opened with [`World::open`] from a zip, a tar, a `tar.gz` or a directory. All paths begin with
+/// Opened with [`World::open`] from a zip, a tar, a `tar.gz`, a `tar.zst` or a directory. All paths begin with
 /// `filesystem/` or `.apps_data/`:
 ///
 /// * when these two stand at the top, what is beside them is no part of the world
@@ -198,7 +198,7 @@ pub enum WorldError {
 /// * when there is one folder at the top and they stand in it, that folder is taken off;
 /// * otherwise everything is `filesystem`.
 ///
-/// Of two entries of one path the last counts. Nothing is written anywhere, except that a `tar.gz` is
+/// Of two entries of one path the last counts. Nothing is written anywhere, except that a compressed tar is
 /// uncompressed into a temporary file without a name.
 #[derive(Debug)]
 pub struct World {

@@ -13,7 +13,7 @@ use crate::limits::{Limits, Meter};
 use crate::tree::Tree;
 
 impl World {
-    /// Opens a world: a zip, a tar, a `tar.gz` (found out by content, whatever the name), or a
+    /// Opens a world: a zip, a tar, a `tar.gz`, a `tar.zst` (found out by content, whatever the name), or a
     /// directory; with the default [`Limits`].
     ///
     /// # Errors
@@ -50,8 +50,15 @@ impl World {
             let entries = zip::list(path, &file, limits)?;
             return Ok(Self::new(path, entries, Some(file), Vec::new()));
         }
-        if head.starts_with(&[0x1f, 0x8b]) {
-            let file = uncompress(path, file, limits)?;
+        if head.starts_with(&[0x1f, 0x8b]) || head.starts_with(&ZSTD_MAGIC) {
+            let packed = file.metadata().map_err(read_error)?.len();
+            let input = io::BufReader::with_capacity(128 * 1024, file);
+            let file = if head.starts_with(&ZSTD_MAGIC) {
+                let input = zstd_decoder(input, limits).map_err(read_error)?;
+                uncompress(path, input, packed, limits)?
+            } else {
+                uncompress(path, MultiGzDecoder::new(input), packed, limits)?
+            };
             let entries = tar::list(path, &file, limits)?;
             return Ok(Self::new(path, entries, Some(file), Vec::new()));
         }
@@ -121,14 +128,30 @@ fn read_head(file: &mut File, head: &mut [u8]) -> io::Result<usize> {
     Ok(length)
 }
 
+/// How a frame of zstd begins (RFC 8878).
+pub(crate) const ZSTD_MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
+
+/// A reader of zstd whose memory is bounded.
+pub(crate) fn zstd_decoder<R: io::BufRead>(
+    input: R,
+    limits: &Limits,
+) -> io::Result<zstd::Decoder<'static, R>> {
+    let mut decoder = zstd::Decoder::with_buffer(input)?;
+    decoder.window_log_max(limits.zstd_window_log)?;
+    Ok(decoder)
+}
+
 /// Uncompresses into a temporary file without a name, bounded by the limits.
-fn uncompress(path: &Path, file: File, limits: &Limits) -> Result<Arc<File>, WorldError> {
+fn uncompress(
+    path: &Path,
+    mut input: impl io::Read,
+    packed: u64,
+    limits: &Limits,
+) -> Result<Arc<File>, WorldError> {
     let read_error = |source| WorldError::Read {
         path: path.to_owned(),
         source,
     };
-    let packed = file.metadata().map_err(read_error)?.len();
-    let mut input = MultiGzDecoder::new(io::BufReader::with_capacity(128 * 1024, file));
     let mut spool = tempfile::tempfile().map_err(read_error)?;
     let meter = Meter::new(limits);
     // Content plus a header and padding for each member.

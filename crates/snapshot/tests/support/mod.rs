@@ -143,3 +143,17 @@ pub fn golden(part: &str) -> Option<PathBuf> {
     }
     Some(path)
 }
+
+/// Bytes that do not compress.
+pub fn noise(length: usize) -> Vec<u8> {
+    let mut state = 1_u64;
+    let mut noise = Vec::with_capacity(length + 4);
+    while noise.len() < length {
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        noise.extend_from_slice(&(state >> 32).to_le_bytes()[..4]);
+    }
+    noise.truncate(length);
+    noise
+}
