@@ -52,11 +52,8 @@ pub fn run(args: impl IntoIterator<Item = impl Into<OsString> + Clone>) -> ExitC
 
 async fn serve(options: Options) -> ExitCode {
     let stop = CancellationToken::new();
-    if let Err(error) = program::cancel_on_signals(stop.clone()) {
-        return fail(
-            Owner::Infrastructure,
-            format_args!("signals cannot be caught: {error}"),
-        );
+    if let Err(refused) = program::cancel_on_signals(stop.clone()) {
+        return refused.tell(false);
     }
     if options.stop_on_stdin_close {
         stop_when_stdin_closes(stop.clone());

@@ -9,46 +9,21 @@ use formats::grades::{Grades, GradingStatus, VerifierResult, VerifierStatus};
 use formats::owner::Owner;
 use grading::{GradeOptions, GradingInput, Problem, Registry, Severity};
 use llm_client::Models;
-use program::Variables;
+use program::{Refused, Variables};
 use tokio_util::sync::CancellationToken;
 
 use crate::flags::Flags;
-
-/// A failure before the first verifier was judged.
-struct Refused {
-    owner: Owner,
-    message: String,
-}
-
-impl From<DocumentError> for Refused {
-    fn from(error: DocumentError) -> Self {
-        Self {
-            owner: error.owner(),
-            message: error.to_string(),
-        }
-    }
-}
 
 /// Grades and returns the exit code.
 pub(crate) async fn grade(flags: &Flags) -> ExitCode {
     match Box::pin(attempt(flags)).await {
         Ok(grades) => end(&grades, flags.reference_exit_codes),
-        Err(refused) => {
-            let code = program::fail(refused.owner, refused.message);
-            if flags.reference_exit_codes {
-                ExitCode::from(1)
-            } else {
-                code
-            }
-        }
+        Err(refused) => refused.tell(flags.reference_exit_codes),
     }
 }
 
 async fn attempt(flags: &Flags) -> Result<Grades, Refused> {
-    let variables = Variables::load().map_err(|error| Refused {
-        owner: Owner::Configuration,
-        message: error.to_string(),
-    })?;
+    let variables = Variables::load()?;
     program::start_logs("warn", variables.is_deployed());
     let input = input(flags)?;
     let options = GradeOptions {
@@ -66,17 +41,11 @@ async fn attempt(flags: &Flags) -> Result<Grades, Refused> {
         check_writable(output)?;
     }
     let cancel = CancellationToken::new();
-    program::cancel_on_signals(cancel.clone()).map_err(|error| Refused {
-        owner: Owner::Infrastructure,
-        message: format!("cannot catch signals: {error}"),
-    })?;
+    program::cancel_on_signals(cancel.clone())?;
     let grades = grading::grade_with(&registry, input, &models, options, cancel, &tell).await;
     match &flags.output {
         Some(output) => document::write("grades", output, &grades)?,
-        None => print(&grades).map_err(|error| Refused {
-            owner: Owner::Infrastructure,
-            message: format!("cannot write to stdout: {error}"),
-        })?,
+        None => print(&grades).map_err(Refused::stdout)?,
     }
     Ok(grades)
 }
@@ -94,10 +63,10 @@ fn input(flags: &Flags) -> Result<GradingInput, Refused> {
             .map(|path| ("--golden-snapshot", path)),
     ) {
         if let Err(error) = std::fs::metadata(path) {
-            return Err(Refused {
-                owner: Owner::Configuration,
-                message: format!("cannot read `{flag}` `{}`: {error}", path.display()),
-            });
+            return Err(Refused::configuration(format!(
+                "cannot read `{flag}` `{}`: {error}",
+                path.display()
+            )));
         }
     }
     Ok(GradingInput {
@@ -150,9 +119,11 @@ fn check_writable(output: &Path) -> Result<(), Refused> {
     std::fs::create_dir_all(folder)
         .and_then(|()| std::fs::write(&probe, b""))
         .and_then(|()| std::fs::remove_file(&probe))
-        .map_err(|error| Refused {
-            owner: Owner::Configuration,
-            message: format!("cannot write `--output` `{}`: {error}", output.display()),
+        .map_err(|error| {
+            Refused::configuration(format!(
+                "cannot write `--output` `{}`: {error}",
+                output.display()
+            ))
         })
 }
 

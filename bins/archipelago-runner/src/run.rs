@@ -16,7 +16,7 @@ use formats::owner::Owner;
 use formats::task::InitialMessages;
 use formats::trajectory::{AgentStatus, Trajectory};
 use llm_client::Models;
-use program::Variables;
+use program::{Refused, Variables};
 use report::text::{Steps, Style};
 use tokio_util::sync::CancellationToken;
 
@@ -32,47 +32,16 @@ const SINKS: [&str; 5] = [
     "S3_LOGGING",
 ];
 
-/// A failure before the run began: nothing was sent, nothing is written.
-struct Refused {
-    owner: Owner,
-    message: String,
-}
-
-impl Refused {
-    fn configuration(message: impl std::fmt::Display) -> Self {
-        Self {
-            owner: Owner::Configuration,
-            message: message.to_string(),
-        }
-    }
-}
-
-impl From<DocumentError> for Refused {
-    fn from(error: DocumentError) -> Self {
-        Self {
-            owner: error.owner(),
-            message: error.to_string(),
-        }
-    }
-}
-
 /// Runs the agent and returns the exit code.
 pub(crate) async fn run(flags: &Flags) -> ExitCode {
     match Box::pin(attempt(flags)).await {
         Ok(trajectory) => end(&trajectory, flags.reference_exit_codes),
-        Err(refused) => {
-            let code = program::fail(refused.owner, refused.message);
-            if flags.reference_exit_codes {
-                ExitCode::from(1)
-            } else {
-                code
-            }
-        }
+        Err(refused) => refused.tell(flags.reference_exit_codes),
     }
 }
 
 async fn attempt(flags: &Flags) -> Result<Trajectory, Refused> {
-    let variables = Variables::load().map_err(Refused::configuration)?;
+    let variables = Variables::load()?;
     let json = variables.is_deployed();
     program::start_logs("warn", json);
     if let Some(output) = &flags.output {
@@ -92,10 +61,7 @@ async fn attempt(flags: &Flags) -> Result<Trajectory, Refused> {
     let mut observers: Vec<Arc<dyn Observer>> = vec![Arc::new(Account::new(json))];
     observers.extend(log.iter().map(|log| Arc::clone(log) as Arc<dyn Observer>));
     let cancel = CancellationToken::new();
-    program::cancel_on_signals(cancel.clone()).map_err(|error| Refused {
-        owner: Owner::Infrastructure,
-        message: format!("cannot catch signals: {error}"),
-    })?;
+    program::cancel_on_signals(cancel.clone())?;
     let input = RunInput {
         cancel,
         limit,
@@ -114,9 +80,8 @@ async fn attempt(flags: &Flags) -> Result<Trajectory, Refused> {
         document::write("trajectory", output, &trajectory)?;
     }
     if let Some(log) = log {
-        log.finish().map_err(|error| Refused {
-            owner: Owner::Infrastructure,
-            message: format!("cannot write the events: {error}"),
+        log.finish().map_err(|error| {
+            Refused::infrastructure(format!("cannot write the events: {error}"))
         })?;
     }
     Ok(trajectory)
@@ -178,10 +143,10 @@ fn open_log(flags: &Flags) -> Result<Option<Arc<EventLog>>, Refused> {
     };
     match EventLog::create(path) {
         Ok(log) => Ok(Some(Arc::new(log))),
-        Err(error) => Err(Refused {
-            owner: Owner::Infrastructure,
-            message: format!("cannot write events `{}`: {error}", path.display()),
-        }),
+        Err(error) => Err(Refused::infrastructure(format!(
+            "cannot write events `{}`: {error}",
+            path.display()
+        ))),
     }
 }
 

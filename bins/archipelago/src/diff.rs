@@ -3,19 +3,17 @@
 use std::io::Write as _;
 use std::process::ExitCode;
 
-use formats::owner::Owner;
+use program::Refused;
 
 use crate::account;
 use crate::flags::{DiffFlags, Format};
 
 /// Prints what changed between two states of a world.
-pub(crate) fn diff(flags: &DiffFlags) -> ExitCode {
-    let diff = match harness::world::compare(&flags.before, &flags.after) {
-        Ok(diff) => diff,
-        Err(error) => return program::fail(Owner::Configuration, error),
-    };
+pub(crate) fn diff(flags: &DiffFlags) -> Result<ExitCode, Refused> {
+    let diff =
+        harness::world::compare(&flags.before, &flags.after).map_err(Refused::configuration)?;
     let mut stdout = std::io::stdout().lock();
-    let written = match flags.format {
+    match flags.format {
         Format::Text => write!(
             stdout,
             "{}",
@@ -24,12 +22,7 @@ pub(crate) fn diff(flags: &DiffFlags) -> ExitCode {
         Format::Json => serde_json::to_writer_pretty(&mut stdout, &diff)
             .map_err(std::io::Error::from)
             .and_then(|()| writeln!(stdout)),
-    };
-    match written {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => program::fail(
-            Owner::Infrastructure,
-            format_args!("cannot write to stdout: {error}"),
-        ),
     }
+    .map_err(Refused::stdout)?;
+    Ok(ExitCode::SUCCESS)
 }

@@ -6,20 +6,15 @@ use std::process::ExitCode;
 use formats::grades::{GradingStatus, VerifierStatus};
 use formats::owner::Owner;
 use harness::RegradeRequest;
+use program::Refused;
 use tokio_util::sync::CancellationToken;
 
 use crate::documents;
 use crate::flags::{GradeFlags, Only};
 use crate::services;
 
-/// Grades trials again and prints what came of it.
-pub(crate) async fn grade(flags: &GradeFlags) -> ExitCode {
-    match Box::pin(attempt(flags)).await {
-        Ok(code) | Err(code) => code,
-    }
-}
-
-async fn attempt(flags: &GradeFlags) -> Result<ExitCode, ExitCode> {
+/// Grades trials again, prints what came of it, and returns the exit code.
+pub(crate) async fn grade(flags: &GradeFlags) -> Result<ExitCode, Refused> {
     let variables = services::variables()?;
     let services = services::services(&variables, services::sandbox("process", false)?);
     let request = RegradeRequest {
@@ -28,12 +23,7 @@ async fn attempt(flags: &GradeFlags) -> Result<ExitCode, ExitCode> {
         judge_model: flags.judge_model.clone(),
     };
     let cancel = CancellationToken::new();
-    program::cancel_on_signals(cancel.clone()).map_err(|error| {
-        program::fail(
-            Owner::Infrastructure,
-            format_args!("cannot catch signals: {error}"),
-        )
-    })?;
+    program::cancel_on_signals(cancel.clone())?;
     let regraded = harness::regrade(&request, &services, &cancel, &|trial, result| {
         let judged = match result.status {
             VerifierStatus::Error => format!("could not be judged: {}", result.message),
@@ -48,15 +38,12 @@ async fn attempt(flags: &GradeFlags) -> Result<ExitCode, ExitCode> {
         ));
     })
     .await
-    .map_err(|error| program::fail(error.owner(), error))?;
+    .map_err(|error| Refused::new(error.owner(), error))?;
     if regraded.grades.is_empty() {
-        return Err(program::fail(
-            Owner::Configuration,
-            format_args!(
-                "`{}` has no completed trial to grade",
-                flags.folder.display()
-            ),
-        ));
+        return Err(Refused::configuration(format_args!(
+            "`{}` has no completed trial to grade",
+            flags.folder.display()
+        )));
     }
     let verifiers = regraded
         .tasks

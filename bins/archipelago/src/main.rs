@@ -40,11 +40,12 @@ fn main() -> ExitCode {
             Command::Validate(flags) => validate::validate(&flags),
             Command::Schema(flags) => schema::schema(flags.name.as_deref()),
             Command::Stub(flags) => stub::stub(&flags).await,
-            Command::Environment(_) => ExitCode::SUCCESS,
+            Command::Environment(_) => Ok(ExitCode::SUCCESS),
         }
     });
     match done {
-        Ok(code) => code,
+        Ok(Ok(code)) => code,
+        Ok(Err(refused)) => refused.tell(false),
         Err(error) => program::fail(
             Owner::Infrastructure,
             format_args!("cannot start threads: {error}"),

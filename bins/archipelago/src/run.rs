@@ -7,11 +7,12 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use formats::agent::AgentConfig;
-use formats::document;
+use formats::document::{self, DocumentError};
 use formats::owner::Owner;
 use formats::run::Summary;
 use formats::task::Verifiers;
 use harness::{Progress, RunRequest, Task};
+use program::Refused;
 use tokio_util::sync::CancellationToken;
 
 use crate::account::{self, Account};
@@ -19,34 +20,21 @@ use crate::documents::{self, PAGE, TrialDocuments};
 use crate::flags::{Format, RunFlags};
 use crate::services;
 
-pub(crate) async fn run(flags: &RunFlags) -> ExitCode {
-    match Box::pin(attempt(flags)).await {
-        Ok(code) | Err(code) => code,
-    }
-}
-
-async fn attempt(flags: &RunFlags) -> Result<ExitCode, ExitCode> {
+/// Runs the tasks, prints what came of it, and returns the exit code.
+pub(crate) async fn run(flags: &RunFlags) -> Result<ExitCode, Refused> {
     let variables = services::variables()?;
     let sandbox = services::sandbox(&flags.sandbox, flags.keep)?;
     let trials = flags.tasks.len() * flags.attempts as usize;
     if flags.sandbox.contains("://") && trials > 1 {
-        return Err(program::fail(
-            Owner::Configuration,
-            format_args!(
-                "the environment at `{}` keeps what a trial leaves in it, so it serves one trial, \
-                 not {trials}; use `--sandbox process`",
-                flags.sandbox
-            ),
-        ));
+        return Err(Refused::configuration(format_args!(
+            "the environment at `{}` keeps what a trial leaves in it, so it serves one trial, not \
+             {trials}; use `--sandbox process`",
+            flags.sandbox
+        )));
     }
     let request = request(flags)?;
     let cancel = CancellationToken::new();
-    program::cancel_on_signals(cancel.clone()).map_err(|error| {
-        program::fail(
-            Owner::Infrastructure,
-            format_args!("cannot catch signals: {error}"),
-        )
-    })?;
+    program::cancel_on_signals(cancel.clone())?;
     let account = Arc::new(Account::new(trials));
     let result = harness::run(
         &request,
@@ -56,33 +44,24 @@ async fn attempt(flags: &RunFlags) -> Result<ExitCode, ExitCode> {
     )
     .await;
     account.end();
-    let summary = result.map_err(|error| program::fail(error.owner(), error))?;
+    let summary = result.map_err(|error| Refused::new(error.owner(), error))?;
     let verifiers = verifiers(&request);
     documents::write_pages(&request.output, &summary, &verifiers);
-    print(flags, &request, &summary, &verifiers)
-        .map_err(|error| {
-            program::fail(
-                Owner::Infrastructure,
-                format_args!("cannot write to stdout: {error}"),
-            )
-        })
-        .map(|()| {
-            // A run that was ended before its trials began has none to tell of.
-            if cancel.is_cancelled() {
-                ExitCode::from(Owner::Cancelled.exit_code())
-            } else {
-                exit_code(&summary)
-            }
-        })
+    print(flags, &request, &summary, &verifiers).map_err(Refused::stdout)?;
+    // A run that was ended before its trials began has none to tell of.
+    Ok(if cancel.is_cancelled() {
+        ExitCode::from(Owner::Cancelled.exit_code())
+    } else {
+        exit_code(&summary)
+    })
 }
 
-fn request(flags: &RunFlags) -> Result<RunRequest, ExitCode> {
+fn request(flags: &RunFlags) -> Result<RunRequest, DocumentError> {
     let agent = flags
         .agent
         .as_ref()
         .map(|path| document::read::<AgentConfig>("agent configuration", path))
-        .transpose()
-        .map_err(|error| program::fail(error.owner(), error))?;
+        .transpose()?;
     Ok(RunRequest {
         tasks: flags.tasks.clone(),
         output: flags.output.clone().unwrap_or_else(|| new_folder(flags)),

@@ -3,36 +3,26 @@
 use std::io::Write as _;
 use std::process::ExitCode;
 
-use formats::owner::Owner;
 use formats::schema;
+use program::Refused;
 
 /// Prints the schema of the document `name`, or the names there are.
-pub(crate) fn schema(name: Option<&str>) -> ExitCode {
+pub(crate) fn schema(name: Option<&str>) -> Result<ExitCode, Refused> {
+    let names = || schema::names().collect::<Vec<_>>();
     let text = match name {
-        None => schema::names().collect::<Vec<_>>().join("\n"),
+        None => names().join("\n"),
         Some(name) => {
             // A file name means its document.
             let name = name.trim_end_matches(".json");
-            match schema::of(name).map(|schema| serde_json::to_string_pretty(&schema)) {
-                Some(Ok(text)) => text,
-                Some(Err(error)) => return program::fail(Owner::Infrastructure, error),
-                None => {
-                    return program::fail(
-                        Owner::Configuration,
-                        format_args!(
-                            "there is no document `{name}`; there are {}",
-                            schema::names().collect::<Vec<_>>().join(", ")
-                        ),
-                    );
-                }
-            }
+            let schema = schema::of(name).ok_or_else(|| {
+                Refused::configuration(format_args!(
+                    "there is no document `{name}`; there are {}",
+                    names().join(", ")
+                ))
+            })?;
+            serde_json::to_string_pretty(&schema).map_err(Refused::infrastructure)?
         }
     };
-    match writeln!(std::io::stdout().lock(), "{text}") {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => program::fail(
-            Owner::Infrastructure,
-            format_args!("cannot write to stdout: {error}"),
-        ),
-    }
+    writeln!(std::io::stdout().lock(), "{text}").map_err(Refused::stdout)?;
+    Ok(ExitCode::SUCCESS)
 }

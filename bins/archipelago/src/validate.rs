@@ -4,19 +4,15 @@ use std::io::Write as _;
 use std::process::ExitCode;
 
 use formats::owner::Owner;
+use program::Refused;
 
 use crate::flags::ValidateFlags;
 use crate::services;
 
 /// Explains what is wrong with each task; 0 where all of them could run.
-pub(crate) fn validate(flags: &ValidateFlags) -> ExitCode {
-    let prepared = services::variables()
-        .and_then(|variables| Ok((services::sandbox("process", false)?, variables)))
-        .map(|(sandbox, variables)| services::services(&variables, sandbox));
-    let services = match prepared {
-        Ok(services) => services,
-        Err(code) => return code,
-    };
+pub(crate) fn validate(flags: &ValidateFlags) -> Result<ExitCode, Refused> {
+    let variables = services::variables()?;
+    let services = services::services(&variables, services::sandbox("process", false)?);
     let mut wrong = 0;
     for task in &flags.tasks {
         match harness::check(task, &services) {
@@ -35,9 +31,9 @@ pub(crate) fn validate(flags: &ValidateFlags) -> ExitCode {
             }
         }
     }
-    if wrong == 0 {
+    Ok(if wrong == 0 {
         ExitCode::SUCCESS
     } else {
         ExitCode::from(Owner::Configuration.exit_code())
-    }
+    })
 }

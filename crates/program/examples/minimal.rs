@@ -14,10 +14,11 @@ fn main() -> ExitCode {
         program::cancel_on_signals(cancel.clone())?;
         tracing::info!("waiting");
         cancel.cancelled().await;
-        std::io::Result::Ok(())
+        Ok::<_, program::Refused>(())
     });
-    match waited.and_then(|inner| inner) {
-        Ok(()) => program::fail(Owner::Cancelled, "stopped by a signal"),
+    match waited {
+        Ok(Ok(())) => program::fail(Owner::Cancelled, "stopped by a signal"),
+        Ok(Err(refused)) => refused.tell(false),
         Err(error) => program::fail(Owner::Infrastructure, error),
     }
 }

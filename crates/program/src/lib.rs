@@ -7,6 +7,7 @@ use std::io::Write as _;
 use std::path::Path;
 use std::process::ExitCode;
 
+use formats::document::DocumentError;
 use formats::owner::Owner;
 use tokio_util::sync::CancellationToken;
 
@@ -101,12 +102,16 @@ pub fn start_logs(default_filter: &str, json: bool) {
 /// second.
 ///
 /// # Errors
-/// The system's, when signals cannot be caught.
-pub fn cancel_on_signals(cancel: CancellationToken) -> std::io::Result<()> {
+/// [`Refused`] by the system, when signals cannot be caught.
+pub fn cancel_on_signals(cancel: CancellationToken) -> Result<(), Refused> {
     use tokio::signal::unix::{SignalKind, signal};
 
-    let mut interrupt = signal(SignalKind::interrupt())?;
-    let mut terminate = signal(SignalKind::terminate())?;
+    let catch = |kind| {
+        signal(kind)
+            .map_err(|error| Refused::infrastructure(format_args!("cannot catch signals: {error}")))
+    };
+    let mut interrupt = catch(SignalKind::interrupt())?;
+    let mut terminate = catch(SignalKind::terminate())?;
     tokio::spawn(async move {
         let mut signals = 0;
         loop {
@@ -123,6 +128,67 @@ pub fn cancel_on_signals(cancel: CancellationToken) -> std::io::Result<()> {
         }
     });
     Ok(())
+}
+
+/// Why a program did not do its work.
+#[derive(Debug, thiserror::Error)]
+#[error("{message}")]
+pub struct Refused {
+    /// Who has to act.
+    pub owner: Owner,
+    /// What is wrong, with the thing, the rule and the value.
+    pub message: String,
+}
+
+impl Refused {
+    /// A refusal that is `owner`'s.
+    pub fn new(owner: Owner, message: impl std::fmt::Display) -> Self {
+        Self {
+            owner,
+            message: message.to_string(),
+        }
+    }
+
+    /// A refusal that is the configuration's.
+    pub fn configuration(message: impl std::fmt::Display) -> Self {
+        Self::new(Owner::Configuration, message)
+    }
+
+    /// A refusal that is the machine's.
+    pub fn infrastructure(message: impl std::fmt::Display) -> Self {
+        Self::new(Owner::Infrastructure, message)
+    }
+
+    /// Nothing can be printed.
+    #[must_use]
+    #[expect(clippy::needless_pass_by_value, reason = "fit for `map_err`")]
+    pub fn stdout(error: std::io::Error) -> Self {
+        Self::infrastructure(format_args!("cannot write to stdout: {error}"))
+    }
+
+    /// Prints the message on stderr and returns the exit code: that of the owner, or 1 where the
+    /// caller asked for the exit codes of the reference.
+    #[must_use]
+    pub fn tell(&self, reference_exit_codes: bool) -> ExitCode {
+        let code = fail(self.owner, &self.message);
+        if reference_exit_codes {
+            ExitCode::from(1)
+        } else {
+            code
+        }
+    }
+}
+
+impl From<DocumentError> for Refused {
+    fn from(error: DocumentError) -> Self {
+        Self::new(error.owner(), error)
+    }
+}
+
+impl From<VariablesError> for Refused {
+    fn from(error: VariablesError) -> Self {
+        Self::configuration(error)
+    }
 }
 
 /// Prints `error: <message>` on stderr and returns the exit code of `owner`.
