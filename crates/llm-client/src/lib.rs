@@ -23,4 +23,4 @@ pub use error::{ChatError, ChatErrorKind, ModelNameError};
 pub use model::{Model, RetryNotice, RetryPolicy};
 pub use models::Models;
 pub use prices::{KnownModel, Price, known_model, price_of, table_version};
-pub use provider::{Provider, Reply};
+pub use provider::{Delta, DeltaSink, Provider, Reply};

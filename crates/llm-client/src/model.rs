@@ -10,7 +10,7 @@ use crate::call::{ChatRequest, ChatResponse};
 use crate::error::{ChatError, ChatErrorKind};
 use crate::extra_args::Settings;
 use crate::prices::Price;
-use crate::provider::{Provider, Reply};
+use crate::provider::{DeltaSink, Provider, Reply};
 
 /// A model that can be asked. Cloning is cheap.
 #[derive(Clone)]
@@ -141,6 +141,31 @@ impl Model {
         request: ChatRequest<'_>,
         on_retry: &(dyn Fn(RetryNotice<'_>) + Send + Sync),
     ) -> Result<ChatResponse, ChatError> {
+        self.call(request, on_retry, None).await
+    }
+
+    /// The same as [`Self::chat`], and tells `on_delta` of the pieces of the reply while they come.
+    ///
+    /// A repeated attempt tells its reply from the beginning; `on_retry` is called between the two.
+    /// Providers that do not stream tell nothing.
+    ///
+    /// # Errors
+    /// As [`Self::chat`].
+    pub async fn chat_streaming(
+        &self,
+        request: ChatRequest<'_>,
+        on_retry: &(dyn Fn(RetryNotice<'_>) + Send + Sync),
+        on_delta: DeltaSink<'_>,
+    ) -> Result<ChatResponse, ChatError> {
+        self.call(request, on_retry, Some(on_delta)).await
+    }
+
+    async fn call(
+        &self,
+        request: ChatRequest<'_>,
+        on_retry: &(dyn Fn(RetryNotice<'_>) + Send + Sync),
+        on_delta: Option<DeltaSink<'_>>,
+    ) -> Result<ChatResponse, ChatError> {
         let settings = Settings::read(request.extra_args).map_err(|reason| {
             ChatError::new(ChatErrorKind::UnsupportedParameter, self.provider(), reason)
         })?;
@@ -157,7 +182,7 @@ impl Model {
             let mut one = request;
             one.labels.call_id = Some(&call_id);
             one.labels.attempt = Some(attempt);
-            let error = match self.attempt(one, limit.min(left)).await {
+            let error = match self.attempt(one, limit.min(left), on_delta).await {
                 Ok(reply) => return Ok(self.response(reply, attempt, started.elapsed())),
                 Err(error) => error,
             };
@@ -183,8 +208,17 @@ impl Model {
         }
     }
 
-    async fn attempt(&self, request: ChatRequest<'_>, limit: Duration) -> Result<Reply, ChatError> {
-        match tokio::time::timeout(limit, self.provider.send(request)).await {
+    async fn attempt(
+        &self,
+        request: ChatRequest<'_>,
+        limit: Duration,
+        on_delta: Option<DeltaSink<'_>>,
+    ) -> Result<Reply, ChatError> {
+        let reply = match on_delta {
+            Some(sink) => self.provider.send_streaming(request, sink),
+            None => self.provider.send(request),
+        };
+        match tokio::time::timeout(limit, reply).await {
             Ok(outcome) => outcome,
             Err(_) => Err(ChatError::new(
                 ChatErrorKind::Timeout,

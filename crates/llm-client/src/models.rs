@@ -13,8 +13,10 @@ use crate::extra_args::Settings;
 use crate::model::{Model, RetryPolicy};
 use crate::prices::{Price, price_of};
 use crate::provider::Provider;
-use crate::providers::openai::{Dialect, Endpoint, OpenAi};
-use crate::providers::presets::{self, Preset};
+use crate::providers::Endpoint;
+use crate::providers::anthropic::Anthropic;
+use crate::providers::openai::{Dialect, OpenAi};
+use crate::providers::presets::{self, Preset, Wire};
 use crate::providers::scripted::Scripted;
 
 /// How long connecting to a server may take.
@@ -113,7 +115,7 @@ impl Models {
                     .map_err(|reason| invalid(name, reason.to_string()))?,
             )
         } else {
-            Arc::new(self.openai(name, provider, rest, &settings)?)
+            self.remote(name, provider, rest, &settings)?
         };
         let price = self.prices.get(name).copied().or_else(|| price_of(name));
         Ok(Model::new(name, provider)
@@ -121,14 +123,14 @@ impl Models {
             .with_price(price))
     }
 
-    /// A model of a server that speaks OpenAI's format: the proxy, or one of the table.
-    fn openai(
+    /// A model of a server: of the proxy that serves all providers, or of one of the table.
+    fn remote(
         &self,
         name: &str,
         provider: &str,
         rest: &str,
         settings: &Settings<'_>,
-    ) -> Result<OpenAi, ModelNameError> {
+    ) -> Result<Arc<dyn Provider>, ModelNameError> {
         if settings.api_base.is_none()
             && let Some((base, key)) = self.proxy()
         {
@@ -140,17 +142,31 @@ impl Models {
             } else {
                 name
             };
-            return Ok(OpenAi::new(
+            return Ok(Arc::new(OpenAi::new(
                 provider,
                 wire_name,
                 endpoint.with_attribution(),
                 Dialect::Proxy,
                 self.connection(name, base.expose_secret())?,
-            ));
+            )));
         }
         let Some(preset) = presets::find(provider) else {
             return Err(self.unusable(name, provider));
         };
+        Ok(match preset.wire {
+            Wire::ChatCompletions => Arc::new(self.openai(name, preset, rest, settings)?),
+            Wire::AnthropicMessages => Arc::new(self.anthropic(name, preset, rest, settings)?),
+        })
+    }
+
+    /// A model of a server that speaks OpenAI's format.
+    fn openai(
+        &self,
+        name: &str,
+        preset: &Preset,
+        rest: &str,
+        settings: &Settings<'_>,
+    ) -> Result<OpenAi, ModelNameError> {
         let base = self.base_url(name, preset, settings)?;
         let key = self.key(name, preset, settings)?;
         let mut endpoint = self.endpoint(name, &base, key)?;
@@ -176,6 +192,25 @@ impl Models {
         };
         let http = self.connection(name, &base)?;
         Ok(OpenAi::new(preset.name, rest, endpoint, dialect, http))
+    }
+
+    /// A model of a server that speaks Anthropic's format.
+    fn anthropic(
+        &self,
+        name: &str,
+        preset: &Preset,
+        rest: &str,
+        settings: &Settings<'_>,
+    ) -> Result<Anthropic, ModelNameError> {
+        let base = self.base_url(name, preset, settings)?;
+        let key = self.key(name, preset, settings)?;
+        let mut endpoint =
+            Anthropic::endpoint(&base, key).map_err(|reason| invalid(name, reason))?;
+        if settings.api_base.is_some() {
+            endpoint = endpoint.with_attribution();
+        }
+        let http = self.connection(name, &base)?;
+        Ok(Anthropic::new(preset.name, rest, endpoint, http))
     }
 
     /// Why a provider that is not in the table cannot be used.

@@ -16,6 +16,45 @@ pub trait Provider: Send + Sync {
 
     /// Sends `request` once.
     fn send<'a>(&'a self, request: ChatRequest<'a>) -> BoxFuture<'a, Result<Reply, ChatError>>;
+
+    /// Sends `request` once, and tells `sink` of the pieces of the reply while they come.
+    ///
+    /// A provider that does not stream tells nothing and gives the reply at once.
+    fn send_streaming<'a>(
+        &'a self,
+        request: ChatRequest<'a>,
+        sink: DeltaSink<'a>,
+    ) -> BoxFuture<'a, Result<Reply, ChatError>> {
+        let _ = sink;
+        self.send(request)
+    }
+}
+
+/// Hears of the pieces of a reply. It is called between two reads of the network and must be quick.
+pub type DeltaSink<'a> = &'a (dyn Fn(Delta<'_>) + Send + Sync);
+
+/// A piece of a reply that is still coming.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Delta<'a> {
+    /// More of what is said.
+    Text(&'a str),
+    /// More of what is thought.
+    Reasoning(&'a str),
+    /// A call begins.
+    Call {
+        /// Which one, counted from 0 in the reply.
+        index: usize,
+        /// The tool, by its name on the wire.
+        name: &'a str,
+    },
+    /// More of the arguments of a call, as raw text.
+    Arguments {
+        /// Which call.
+        index: usize,
+        /// The text.
+        text: &'a str,
+    },
 }
 
 /// What a provider answered, translated.

@@ -30,6 +30,7 @@ const CONTEXT_TEXTS: &[&str] = &[
 const CONTENT_TEXTS: &[&str] = &[
     "content management policy",
     "content policy",
+    "content filtering policy",
     "content_filter",
     "the response was filtered",
     "contentpolicyviolation",
@@ -54,6 +55,8 @@ struct Said {
     /// A number in the place of `code`, which some servers send.
     number: Option<u16>,
     retry_delay: Option<Duration>,
+    /// The id of the request, which Anthropic also writes into the body.
+    request_id: Option<String>,
 }
 
 /// The error for an answer with the status `status`.
@@ -81,7 +84,7 @@ pub(crate) fn from_answer(
     };
     error.status = Some(status.as_u16());
     error.retry_after = retry_after(headers, Timestamp::now()).or(said.retry_delay);
-    error.request_id = request_id(headers);
+    error.request_id = request_id(headers).or(said.request_id);
     error.final_word = headers
         .get("x-should-retry")
         .is_some_and(|value| value == "false");
@@ -105,7 +108,10 @@ pub(crate) fn inside_success(
         .get("error")
         .filter(|error| !error.is_null() && !has_choices);
     let value = inner.or(outer)?;
-    let said = read(value);
+    let said = Said {
+        request_id: read(answer).request_id,
+        ..read(value)
+    };
     let status = said
         .number
         .filter(|number| (400..600).contains(number))
@@ -118,7 +124,7 @@ pub(crate) fn inside_success(
     let mut error = ChatError::new(kind, provider, clipped(&message, LONGEST_MESSAGE));
     error.status = status;
     error.retry_after = retry_after(headers, Timestamp::now()).or(said.retry_delay);
-    error.request_id = request_id(headers);
+    error.request_id = request_id(headers).or(said.request_id);
     Some(error)
 }
 
@@ -164,7 +170,9 @@ fn read(body: &Value) -> Said {
             let seconds = detail.get("retryDelay")?.as_str()?.strip_suffix('s')?;
             Duration::try_from_secs_f64(seconds.parse().ok()?).ok()
         });
+    let request_id = body.get("request_id").and_then(Value::as_str);
     Said {
+        request_id: request_id.map(|id| clipped(id, 200)),
         message,
         words: words.join(" ").to_lowercase(),
         number,
@@ -212,6 +220,8 @@ fn kind(status: u16, said: &Said) -> ChatErrorKind {
             Some(Credit) => Credit,
             // One request above the whole limit: no waiting helps.
             _ if said.message.to_lowercase().contains("request too large") => TooLarge,
+            // Anthropic tells of overload under this status too.
+            _ if said.words.contains("overloaded") => Overloaded,
             _ => RateLimit,
         },
         400 | 422 => special.unwrap_or(BadRequest),

@@ -1,10 +1,21 @@
 //! The table of providers: where they are and which variables hold their credentials.
 
-/// A provider whose servers speak OpenAI's chat-completions format.
+/// The format that a provider's servers speak.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Wire {
+    /// OpenAI's chat completions: `providers::openai`.
+    ChatCompletions,
+    /// Anthropic's messages: `providers::anthropic`.
+    AnthropicMessages,
+}
+
+/// A provider: where its servers are, what they speak, which variables hold its credentials.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Preset {
     /// The first part of model names.
     pub(crate) name: &'static str,
+    /// What its servers speak.
+    pub(crate) wire: Wire,
     /// Where its servers are; `None` where only the user can know.
     pub(crate) base_url: Option<&'static str>,
     /// Variables that hold another base URL; the first one that is set wins.
@@ -23,6 +34,7 @@ const fn hosted(
 ) -> Preset {
     Preset {
         name,
+        wire: Wire::ChatCompletions,
         base_url: Some(base_url),
         base_variables,
         key_variables,
@@ -38,6 +50,7 @@ const fn local(
 ) -> Preset {
     Preset {
         name,
+        wire: Wire::ChatCompletions,
         base_url,
         base_variables,
         key_variables,
@@ -45,7 +58,13 @@ const fn local(
     }
 }
 
-/// All providers that `providers::openai` serves, `openai` first.
+impl Preset {
+    const fn speaking(self, wire: Wire) -> Self {
+        Self { wire, ..self }
+    }
+}
+
+/// All providers, `openai` first.
 pub(crate) const PRESETS: &[Preset] = &[
     hosted(
         "openai",
@@ -53,6 +72,13 @@ pub(crate) const PRESETS: &[Preset] = &[
         &["OPENAI_BASE_URL", "OPENAI_API_BASE"],
         &["OPENAI_API_KEY"],
     ),
+    hosted(
+        "anthropic",
+        "https://api.anthropic.com",
+        &["ANTHROPIC_API_BASE", "ANTHROPIC_BASE_URL"],
+        &["ANTHROPIC_API_KEY"],
+    )
+    .speaking(Wire::AnthropicMessages),
     hosted(
         "openrouter",
         "https://openrouter.ai/api/v1",
@@ -158,14 +184,7 @@ pub(crate) const PRESETS: &[Preset] = &[
 ];
 
 /// Providers that need a translation of their own, which this version lacks.
-pub(crate) const NOT_YET: &[&str] = &[
-    "anthropic",
-    "azure",
-    "bedrock",
-    "cohere",
-    "gemini",
-    "vertex_ai",
-];
+pub(crate) const NOT_YET: &[&str] = &["azure", "bedrock", "cohere", "gemini", "vertex_ai"];
 
 /// Base URL of a proxy that serves all providers (`spec/llm.md` §3, §20).
 pub(crate) const PROXY_BASE_VARIABLE: &str = "LITELLM_PROXY_API_BASE";

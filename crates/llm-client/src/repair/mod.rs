@@ -14,4 +14,4 @@ mod schema;
 pub(crate) use arguments::sendable_arguments;
 pub(crate) use history::{Entry, NO_RESULT, mended};
 pub(crate) use names::ToolNames;
-pub(crate) use schema::{complete_parameters, openai_parameters};
+pub(crate) use schema::{complete_parameters, openai_parameters, rooted_parameters};

@@ -1,4 +1,4 @@
-//! Schemas of tool parameters as OpenAI wants them.
+//! Schemas of tool parameters as OpenAI and Anthropic want them.
 
 use std::borrow::Cow;
 
@@ -13,17 +13,8 @@ pub(crate) fn complete_parameters(parameters: &Value) -> Cow<'_, Value> {
     if root_is_complete(parameters) && is_complete(parameters) {
         return Cow::Borrowed(parameters);
     }
-    let mut schema = match parameters {
-        Value::Object(_) => parameters.clone(),
-        // `true`, `null` and the like promise nothing about the arguments.
-        _ => json!({}),
-    };
-    if let Some(root) = schema.as_object_mut() {
-        root.insert("type".to_owned(), "object".into());
-        if !root.get("properties").is_some_and(Value::is_object) {
-            root.insert("properties".to_owned(), json!({}));
-        }
-    }
+    let mut schema = parameters.clone();
+    complete_root(&mut schema);
     complete(&mut schema);
     Cow::Owned(schema)
 }
@@ -54,12 +45,34 @@ fn odd_pattern(schema: &Object) -> bool {
     pattern.contains("\\p{") || pattern.contains("\\P{") || named_group
 }
 
+/// `parameters` with a root of type `object` that has `properties` and no union, as Anthropic takes
+/// them. Everything else stays as it is.
+pub(crate) fn rooted_parameters(parameters: &Value) -> Cow<'_, Value> {
+    match without_root_union(parameters) {
+        Cow::Borrowed(same) if root_is_complete(same) => Cow::Borrowed(same),
+        schema => {
+            let mut schema = schema.into_owned();
+            complete_root(&mut schema);
+            Cow::Owned(schema)
+        }
+    }
+}
+
 /// `parameters` completed, and a union at the root flattened into one object, which is the only root
-/// that OpenAI takes. What the union demanded is said in the description instead.
+/// that OpenAI takes.
 fn flattened(parameters: &Value) -> Cow<'_, Value> {
+    match without_root_union(parameters) {
+        Cow::Borrowed(same) => complete_parameters(same),
+        Cow::Owned(schema) => Cow::Owned(complete_parameters(&schema).into_owned()),
+    }
+}
+
+/// `parameters` with a union at the root flattened into one object. What the union demanded is said
+/// in the description instead.
+fn without_root_union(parameters: &Value) -> Cow<'_, Value> {
     let is_union = |object: &Object| UNIONS.iter().any(|key| object.contains_key(*key));
     let Some(root) = parameters.as_object().filter(|root| is_union(root)) else {
-        return complete_parameters(parameters);
+        return Cow::Borrowed(parameters);
     };
     let mut root = root.clone();
     let mut properties = take_object(&mut root, "properties");
@@ -91,7 +104,7 @@ fn flattened(parameters: &Value) -> Cow<'_, Value> {
         .collect();
     let description = description.join(" ");
     root.insert("description".to_owned(), description.into());
-    Cow::Owned(complete_parameters(&Value::Object(root)).into_owned())
+    Cow::Owned(Value::Object(root))
 }
 
 /// Keywords that OpenAI does not take at the root.
@@ -123,6 +136,19 @@ fn demand(branch: &Value) -> String {
 fn root_is_complete(schema: &Value) -> bool {
     schema.get("type").and_then(Value::as_str) == Some("object")
         && schema.get("properties").is_some_and(Value::is_object)
+}
+
+fn complete_root(schema: &mut Value) {
+    if !schema.is_object() {
+        // `true`, `null` and the like promise nothing about the arguments.
+        *schema = json!({});
+    }
+    if let Some(root) = schema.as_object_mut() {
+        root.insert("type".to_owned(), "object".into());
+        if !root.get("properties").is_some_and(Value::is_object) {
+            root.insert("properties".to_owned(), json!({}));
+        }
+    }
 }
 
 /// Whether `schema` may describe an array.

@@ -6,96 +6,36 @@
 
 mod expected;
 
-use std::collections::BTreeMap;
-use std::path::Path;
 use std::time::Duration;
 
-use formats::Object;
-use formats::chat::{Message, ToolDefinition};
-use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use http::HeaderMap;
 use serde_json::{Value, json};
 use testkit::openai::{OpenAiStub, Script, Turn};
 
-use self::expected::{Edit, Outcome};
 use super::request::Body;
 use super::{Dialect, answer};
-use crate::call::{CallLabels, ChatRequest};
 use crate::error::ChatError;
 use crate::extra_args::Settings;
 use crate::providers::failure;
+use crate::providers::golden::{self, Input, Outcome, Vectors, edited};
 use crate::repair::ToolNames;
 
-type Vectors = BTreeMap<String, Value>;
-
 fn vectors() -> Vectors {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/openai");
-    std::fs::read_dir(folder)
-        .unwrap()
-        .map(|entry| {
-            let path = entry.unwrap().path();
-            let name = path.file_stem().unwrap().to_str().unwrap().to_owned();
-            let text = std::fs::read_to_string(&path).unwrap();
-            (name, serde_json::from_str(&text).unwrap())
-        })
-        .collect()
+    golden::vectors("openai")
 }
 
 /// The body that we send for a vector, or why we send none.
 fn our_request(name: &str, vector: &Value) -> Result<Value, String> {
-    let input = &vector["input"];
-    let messages: Vec<Message> = serde_json::from_value(input["messages"].clone()).unwrap();
-    let tools: Option<Vec<ToolDefinition>> =
-        serde_json::from_value(input["tools"].clone()).unwrap();
-    let mut extra_args: Object = serde_json::from_value(input["extra_args"].clone()).unwrap();
-    if input["litellm_settings"]["drop_params"] == json!(true) {
-        extra_args.insert("drop_params".to_owned(), true.into());
-    }
-    let request = ChatRequest {
-        messages: &messages,
-        tools: &tools.unwrap_or_default(),
-        extra_args: &extra_args,
-        timeout: Duration::from_secs(1),
-        labels: CallLabels::default(),
-    };
+    let input = Input::of(vector);
+    let request = input.request();
     let dialect = if name.contains("__compatible") {
         Dialect::Compatible
     } else {
         Dialect::OpenAi
     };
-    let model = input["model"].as_str().unwrap();
-    let model = model.strip_prefix("openai/").unwrap();
-    let settings = Settings::read(&extra_args).unwrap();
-    let body = Body::new(&request, &settings, dialect, model)?;
+    let settings = Settings::read(request.extra_args).unwrap();
+    let body = Body::new(&request, &settings, dialect, &input.model)?;
     Ok(serde_json::to_value(&body).unwrap())
-}
-
-fn edited(mut value: Value, edits: &[Edit]) -> Value {
-    let parent_of = |pointer: &str| {
-        let (parent, key) = pointer.rsplit_once('/').unwrap();
-        (parent.to_owned(), key.to_owned())
-    };
-    for edit in edits {
-        match edit {
-            Edit::Set(pointer, new) => {
-                let (parent, key) = parent_of(pointer);
-                value.pointer_mut(&parent).unwrap()[key.as_str()] = new.clone();
-            }
-            Edit::At(pointer, new) => *value.pointer_mut(pointer).unwrap() = new.clone(),
-            Edit::Remove(pointer) => {
-                let (parent, key) = parent_of(pointer);
-                match value.pointer_mut(&parent).unwrap() {
-                    Value::Array(list) => drop(list.remove(key.parse().unwrap())),
-                    Value::Object(map) => drop(map.remove(&key).unwrap()),
-                    other => panic!("{pointer} is in {other}"),
-                }
-            }
-            Edit::Insert(pointer, index, new) => {
-                let list = value.pointer_mut(pointer).unwrap().as_array_mut().unwrap();
-                list.insert(*index, new.clone());
-            }
-        }
-    }
-    value
 }
 
 #[test]
@@ -159,29 +99,7 @@ fn answers_are_read_as_in_the_vectors() {
 }
 
 fn our_error(response: &Value) -> ChatError {
-    let headers: HeaderMap = response["headers"]
-        .as_object()
-        .into_iter()
-        .flatten()
-        .map(|(name, value)| {
-            let value = value.as_str().unwrap();
-            (
-                HeaderName::try_from(name).unwrap(),
-                HeaderValue::try_from(value).unwrap(),
-            )
-        })
-        .collect();
-    let status = u16::try_from(response["status"].as_u64().unwrap()).unwrap();
-    let body = match &response["raw_body"] {
-        Value::String(text) => text.clone(),
-        _ => response["body"].to_string(),
-    };
-    failure::from_answer(
-        "openai",
-        StatusCode::from_u16(status).unwrap(),
-        &headers,
-        body.as_bytes(),
-    )
+    golden::error("openai", response)
 }
 
 #[test]

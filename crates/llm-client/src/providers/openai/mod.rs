@@ -2,30 +2,26 @@
 
 mod answer;
 mod dialect;
-mod endpoint;
 mod parameters;
 mod request;
 mod transport;
 mod wire;
-
-use std::error::Error as _;
 
 use async_openai::Client;
 use async_openai::error::OpenAIError;
 use async_openai::traits::RequestOptionsBuilder;
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use http::{HeaderMap, HeaderName, HeaderValue};
+use http::HeaderMap;
 use serde_json::Value;
 
 pub(crate) use dialect::Dialect;
-pub(crate) use endpoint::Endpoint;
 
-use crate::call::{CallLabels, ChatRequest};
+use crate::call::ChatRequest;
 use crate::error::{ChatError, ChatErrorKind};
 use crate::extra_args::Settings;
 use crate::provider::{Provider, Reply};
-use crate::providers::failure;
+use crate::providers::{Endpoint, exchange, failure};
 use request::Body;
 use transport::{Exchange, NotJson, Refusal, TooLong};
 
@@ -62,7 +58,7 @@ impl OpenAi {
             .map_err(|reason| self.error(ChatErrorKind::UnsupportedParameter, reason))?;
         let body = Body::new(&request, &settings, self.dialect, &self.model)
             .map_err(|reason| self.error(ChatErrorKind::UnsupportedParameter, reason))?;
-        let headers = self.headers(&request.labels, &settings);
+        let headers = self.endpoint.call_headers(&request.labels, &settings);
         let exchange = Exchange::new(self.http.clone());
         let client = Client::build(self.http.clone(), self.endpoint.clone())
             .with_http_service(exchange.clone());
@@ -85,33 +81,6 @@ impl OpenAi {
         Ok(reply)
     }
 
-    fn headers(&self, labels: &CallLabels<'_>, settings: &Settings<'_>) -> HeaderMap {
-        let mut headers = settings.headers.clone();
-        if self.endpoint.wants_attribution() {
-            let attempt = labels.attempt.map(|attempt| attempt.to_string());
-            let attribution = [
-                ("service", Some(labels.service.unwrap_or("trajectory"))),
-                (
-                    "workload",
-                    Some(labels.workload.unwrap_or("trajectory_single")),
-                ),
-                ("trajectory_id", labels.trajectory_id),
-                ("world_id", labels.world_id),
-                ("call_id", labels.call_id),
-                ("attempt", attempt.as_deref()),
-            ];
-            for (name, value) in attribution {
-                let value = value.and_then(|value| HeaderValue::try_from(value).ok());
-                if let Some(value) = value {
-                    headers
-                        .entry(HeaderName::from_static(name))
-                        .or_insert(value);
-                }
-            }
-        }
-        headers
-    }
-
     fn error(&self, kind: ChatErrorKind, message: impl Into<String>) -> ChatError {
         ChatError::new(kind, &self.provider, message)
     }
@@ -124,7 +93,9 @@ impl OpenAi {
 
     fn failure(&self, error: OpenAIError) -> ChatError {
         let error = match error {
-            OpenAIError::Reqwest(error) => self.broken_exchange(error),
+            OpenAIError::Reqwest(error) => {
+                exchange::broken(&self.provider, self.endpoint.host(), error)
+            }
             OpenAIError::Boxed(error) => match error.downcast::<Refusal>() {
                 Ok(refusal) => failure::from_answer(
                     &self.provider,
@@ -140,26 +111,6 @@ impl OpenAi {
             other => self.error(ChatErrorKind::BadRequest, other.to_string()),
         };
         self.without_key(error)
-    }
-
-    fn broken_exchange(&self, error: reqwest::Error) -> ChatError {
-        let kind = if error.is_timeout() && !error.is_connect() {
-            ChatErrorKind::Timeout
-        } else if error.is_builder() {
-            ChatErrorKind::BadRequest
-        } else {
-            ChatErrorKind::Connection
-        };
-        // The address may hold credentials; the host is enough to find the mistake.
-        let error = error.without_url();
-        let mut message = format!("{}: {error}", self.endpoint.host());
-        let mut source = error.source();
-        while let Some(cause) = source {
-            message.push_str(": ");
-            message.push_str(&cause.to_string());
-            source = cause.source();
-        }
-        self.error(kind, message)
     }
 }
 

@@ -14,8 +14,7 @@ use bytes::{Bytes, BytesMut};
 use http::{HeaderMap, StatusCode};
 use serde::de::IgnoredAny;
 
-/// Most bytes of an answer that are read.
-pub(crate) const LARGEST_ANSWER: usize = 64 * 1024 * 1024;
+use crate::providers::exchange::LARGEST_ANSWER;
 
 /// How many bytes of an unreadable answer are told.
 const LONGEST_BEGINNING: usize = 200;

@@ -5,34 +5,8 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use crate::error::ChatErrorKind::{self, *};
-
-/// A change of what LiteLLM does.
-#[derive(Debug)]
-pub(super) enum Edit {
-    /// A key gets a value; the key may be new.
-    Set(&'static str, Value),
-    /// The value at an existing place is replaced.
-    At(&'static str, Value),
-    /// A value goes.
-    Remove(&'static str),
-    /// An element comes into a list.
-    Insert(&'static str, usize, Value),
-}
-
-use Edit::{At, Insert, Remove, Set};
-
-/// What we do with a request instead.
-#[derive(Debug)]
-pub(super) enum Outcome {
-    /// LiteLLM's body with changes.
-    Changed(Vec<Edit>),
-    /// Another body.
-    Whole(Value),
-    /// Nothing is sent; the error contains this.
-    Refused(&'static str),
-}
-
-use Outcome::{Changed, Refused, Whole};
+use crate::providers::golden::Edit::{self, At, Insert, Remove, Set};
+use crate::providers::golden::Outcome::{self, Changed, Refused, Whole};
 
 fn arguments(raw: &str) -> Outcome {
     let place = "/messages/1/tool_calls/0/function/arguments";

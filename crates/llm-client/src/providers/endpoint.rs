@@ -5,6 +5,9 @@ use http::{HeaderMap, HeaderName, HeaderValue, header};
 use reqwest::Url;
 use secrecy::{ExposeSecret, SecretString};
 
+use crate::call::CallLabels;
+use crate::extra_args::Settings;
+
 /// A server: base URL, key, fixed headers.
 ///
 /// async-openai's own configuration reads environment variables for whatever it is not given; this
@@ -19,8 +22,18 @@ pub(crate) struct Endpoint {
 }
 
 impl Endpoint {
-    /// A server at `base`, which must be an `http` or `https` URL without query.
+    /// A server at `base`, which must be an `http` or `https` URL without query. The key goes into
+    /// `Authorization: Bearer`.
     pub(crate) fn new(base: &str, key: Option<SecretString>) -> Result<Self, String> {
+        Self::with_key_in(base, key, &header::AUTHORIZATION)
+    }
+
+    /// The same with the key in the header `name`, bare unless that is `Authorization`.
+    pub(crate) fn with_key_in(
+        base: &str,
+        key: Option<SecretString>,
+        name: &HeaderName,
+    ) -> Result<Self, String> {
         // The address may contain credentials: a bad one is not repeated.
         let url = Url::parse(base).map_err(|error| format!("the base URL is no URL: {error}"))?;
         if !matches!(url.scheme(), "http" | "https") || url.query().is_some() {
@@ -29,10 +42,15 @@ impl Endpoint {
         let host = url.host_str().unwrap_or_default().to_owned();
         let mut headers = HeaderMap::new();
         if let Some(key) = &key {
-            let mut value = HeaderValue::try_from(format!("Bearer {}", key.expose_secret()))
+            let scheme = if name == header::AUTHORIZATION {
+                "Bearer "
+            } else {
+                ""
+            };
+            let mut value = HeaderValue::try_from(format!("{scheme}{}", key.expose_secret()))
                 .map_err(|_| "the key has characters that no HTTP header may have".to_owned())?;
             value.set_sensitive(true);
-            headers.insert(header::AUTHORIZATION, value);
+            headers.insert(name, value);
         }
         Ok(Self {
             base: base.trim_end_matches('/').to_owned(),
@@ -57,9 +75,48 @@ impl Endpoint {
         self
     }
 
-    /// Whether the server is told who asks.
-    pub(crate) fn wants_attribution(&self) -> bool {
-        self.attribution
+    /// The headers of one call beside those of the server: `extra_headers`, and who asks where the
+    /// server is told.
+    pub(crate) fn call_headers(
+        &self,
+        labels: &CallLabels<'_>,
+        settings: &Settings<'_>,
+    ) -> HeaderMap {
+        let mut headers = settings.headers.clone();
+        if !self.attribution {
+            return headers;
+        }
+        let attempt = labels.attempt.map(|attempt| attempt.to_string());
+        let attribution = [
+            ("service", Some(labels.service.unwrap_or("trajectory"))),
+            (
+                "workload",
+                Some(labels.workload.unwrap_or("trajectory_single")),
+            ),
+            ("trajectory_id", labels.trajectory_id),
+            ("world_id", labels.world_id),
+            ("call_id", labels.call_id),
+            ("attempt", attempt.as_deref()),
+        ];
+        for (name, value) in attribution {
+            let value = value.and_then(|value| HeaderValue::try_from(value).ok());
+            if let Some(value) = value {
+                headers
+                    .entry(HeaderName::from_static(name))
+                    .or_insert(value);
+            }
+        }
+        headers
+    }
+
+    /// The headers that every request to the server has.
+    pub(crate) fn fixed_headers(&self) -> &HeaderMap {
+        &self.headers
+    }
+
+    /// The address of `path` (with a slash in front) at the server.
+    pub(crate) fn address(&self, path: &str) -> String {
+        format!("{}{path}", self.base)
     }
 
     /// The host's name.
@@ -107,7 +164,7 @@ impl Config for Endpoint {
     }
 
     fn url(&self, path: &str) -> String {
-        format!("{}{path}", self.base)
+        self.address(path)
     }
 
     fn query(&self) -> Vec<(&str, &str)> {

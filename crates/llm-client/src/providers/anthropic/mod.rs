@@ -1,0 +1,199 @@
+//! Anthropic's Messages interface (`spec/llm.md` §18).
+
+mod answer;
+mod blocks;
+mod cache;
+mod conversation;
+mod family;
+mod output;
+mod parameters;
+mod request;
+mod stream;
+mod thinking;
+mod tools;
+mod wire;
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use http::HeaderName;
+use secrecy::SecretString;
+use serde_json::Value;
+
+use crate::call::ChatRequest;
+use crate::error::{ChatError, ChatErrorKind};
+use crate::extra_args::Settings;
+use crate::provider::{DeltaSink, Provider, Reply};
+use crate::providers::exchange::{Answer, Server};
+use crate::providers::sse::Events;
+use crate::providers::{Endpoint, failure};
+use crate::repair::ToolNames;
+use answer::{Reading, WINDOW_FULL};
+use request::{Body, Style};
+use stream::{Growing, Step};
+
+/// The version of the interface that this client speaks.
+const VERSION: &str = "2023-06-01";
+
+/// How requests to Anthropic itself are written.
+const DIRECT: Style = Style {
+    marks: true,
+    names_model: true,
+    version: None,
+};
+
+/// One Claude model at one server.
+#[derive(Debug)]
+pub(crate) struct Anthropic {
+    server: Server,
+    model: String,
+}
+
+impl Anthropic {
+    /// The server at `base`, which may be given with or without `/v1`.
+    pub(crate) fn endpoint(base: &str, key: Option<SecretString>) -> Result<Endpoint, String> {
+        let base = base.trim_end_matches('/');
+        let base = base.strip_suffix("/messages").unwrap_or(base);
+        let base = base.strip_suffix("/v1").unwrap_or(base);
+        Endpoint::with_key_in(base, key, &HeaderName::from_static("x-api-key"))?
+            .with_header("anthropic-version", VERSION)
+    }
+
+    /// The model that the server at `endpoint` calls `model`.
+    pub(crate) fn new(
+        provider: &str,
+        model: &str,
+        endpoint: Endpoint,
+        http: reqwest::Client,
+    ) -> Self {
+        Self {
+            server: Server {
+                provider: provider.to_owned(),
+                endpoint,
+                http,
+            },
+            model: model.to_owned(),
+        }
+    }
+
+    async fn attempt(
+        &self,
+        request: ChatRequest<'_>,
+        sink: Option<DeltaSink<'_>>,
+    ) -> Result<Reply, ChatError> {
+        let settings = Settings::read(request.extra_args).map_err(|reason| {
+            self.server
+                .error(ChatErrorKind::UnsupportedParameter, &reason)
+        })?;
+        let names = ToolNames::new(request.tools, request.messages);
+        let (bytes, answer_tool) = self.written(&request, &settings, &names, sink.is_some())?;
+        let headers = self
+            .server
+            .endpoint
+            .call_headers(&request.labels, &settings);
+        let mut answer = self.server.post("/v1/messages", headers, bytes).await?;
+        let (raw, arguments) = if answer.is_event_stream() {
+            self.follow(&mut answer, sink).await?
+        } else {
+            (answer.json().await?, BTreeMap::new())
+        };
+        let request_id = failure::request_id(&answer.headers);
+        if raw.get("stop_reason").and_then(Value::as_str) == Some(WINDOW_FULL) {
+            // A larger limit would not help, only a shorter conversation.
+            let mut error = self.server.error(
+                ChatErrorKind::ContextWindow,
+                "the reply filled the rest of the context window (stop_reason `model_context_window_exceeded`)",
+            );
+            error.request_id = request_id;
+            return Err(error);
+        }
+        let reading = Reading {
+            model: &self.model,
+            names: &names,
+            answer_tool,
+            arguments: &arguments,
+        };
+        let mut reply = answer::read(raw, reading).map_err(|reason| answer.malformed(&reason))?;
+        reply.request_id = request_id;
+        Ok(reply)
+    }
+
+    /// The body as it is sent, and the tool by which the answer comes, if it comes so.
+    fn written(
+        &self,
+        request: &ChatRequest<'_>,
+        settings: &Settings<'_>,
+        names: &ToolNames,
+        stream: bool,
+    ) -> Result<(Bytes, Option<&'static str>), ChatError> {
+        let mut body = Body::new(request, settings, names, &self.model, DIRECT)
+            .map_err(|(kind, reason)| self.server.error(kind, &reason))?;
+        body.stream |= stream;
+        let bytes = serde_json::to_vec(&body).map_err(|error| {
+            self.server
+                .error(ChatErrorKind::BadRequest, &error.to_string())
+        })?;
+        Ok((bytes.into(), body.answer_tool))
+    }
+
+    /// Reads a stream to the end of its message.
+    async fn follow(
+        &self,
+        answer: &mut Answer<'_>,
+        sink: Option<DeltaSink<'_>>,
+    ) -> Result<(Value, BTreeMap<usize, String>), ChatError> {
+        let mut events = Events::default();
+        let mut growing = Growing::default();
+        while let Some(chunk) = answer.chunk().await? {
+            for event in events.push(&chunk) {
+                let step = growing
+                    .push(&event.data, sink)
+                    .map_err(|reason| answer.malformed(&reason))?;
+                match step {
+                    Step::Going => {}
+                    Step::Done => {
+                        return growing.finish().map_err(|reason| answer.malformed(&reason));
+                    }
+                    Step::Failed(error) => return Err(self.told(answer, &error)),
+                }
+            }
+        }
+        let mut error = self.server.error(
+            ChatErrorKind::Connection,
+            "the stream ended before the message was whole",
+        );
+        error.request_id = failure::request_id(&answer.headers);
+        Err(error)
+    }
+
+    /// The error that the provider told within a stream.
+    fn told(&self, answer: &Answer<'_>, event: &Value) -> ChatError {
+        match failure::inside_success(&self.server.provider, &answer.headers, event) {
+            Some(error) => self.server.without_key(error),
+            None => answer.malformed("the stream broke off with an error that says nothing"),
+        }
+    }
+}
+
+impl Provider for Anthropic {
+    fn name(&self) -> &str {
+        &self.server.provider
+    }
+
+    fn send<'a>(&'a self, request: ChatRequest<'a>) -> BoxFuture<'a, Result<Reply, ChatError>> {
+        self.attempt(request, None).boxed()
+    }
+
+    fn send_streaming<'a>(
+        &'a self,
+        request: ChatRequest<'a>,
+        sink: DeltaSink<'a>,
+    ) -> BoxFuture<'a, Result<Reply, ChatError>> {
+        self.attempt(request, Some(sink)).boxed()
+    }
+}
+
+#[cfg(test)]
+mod golden_tests;

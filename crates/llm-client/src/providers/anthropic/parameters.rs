@@ -1,0 +1,457 @@
+//! Which parameters a model takes, decided before anything is sent (`spec/llm.md` §5.4–§5.6).
+
+use std::borrow::Cow;
+
+use formats::Object;
+use serde_json::{Value, json};
+
+use super::family::{Abilities, Thinking, abilities, max_output};
+use super::output::native_schema;
+use super::thinking::{Plan, plan};
+use crate::extra_args::{self, Settings};
+use crate::repair::ToolNames;
+
+/// Fields of Anthropic's interface that are sent as they are.
+const NATIVE: &[&str] = &[
+    "container",
+    "context_management",
+    "inference_geo",
+    "mcp_servers",
+];
+
+/// Parameters of chat completions that mean nothing at this value, and are refused otherwise.
+const HARMLESS: &[(&str, f64)] = &[
+    ("n", 1.0),
+    ("presence_penalty", 0.0),
+    ("frequency_penalty", 0.0),
+    ("top_logprobs", 0.0),
+];
+
+/// Least `top_p` beside a budget for thinking.
+const LEAST_TOP_P: f64 = 0.95;
+
+/// The parameters of a request.
+#[derive(Debug)]
+pub(super) struct Parameters<'a> {
+    /// Fields of the body, by name.
+    pub(super) fields: Vec<(&'a str, Cow<'a, Value>)>,
+    /// The limit of the reply.
+    pub(super) max_tokens: u64,
+    /// What the model takes.
+    pub(super) abilities: Abilities,
+    /// Whether what the model thought is sent back to it.
+    pub(super) echo_thinking: bool,
+    /// Whether an assistant's turn may stand at the end.
+    pub(super) prefill: bool,
+    /// How the answer's form is asked for.
+    pub(super) form: Form<'a>,
+}
+
+/// The form of an answer, where the fields do not say it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum Form<'a> {
+    /// Free, or told by `output_config`.
+    Free,
+    /// Any JSON object.
+    Json,
+    /// A call of a tool of our own with this schema.
+    Tool(&'a Value),
+}
+
+/// What else of a request decides about its parameters.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Circumstances<'a> {
+    pub(super) model: &'a str,
+    pub(super) names: &'a ToolNames,
+    /// Whether the caller offers tools.
+    pub(super) has_tools: bool,
+    /// The name of the tool for structured answers.
+    pub(super) answer_tool: &'a str,
+    /// A tool loop without signed thinking is open.
+    pub(super) unsigned_loop: bool,
+}
+
+/// The parameters out of `extra_args`.
+///
+/// The error is a sentence about a parameter that the model does not take.
+pub(super) fn parameters<'a>(
+    extra_args: &'a Object,
+    settings: &Settings<'a>,
+    about: Circumstances<'a>,
+) -> Result<Parameters<'a>, String> {
+    let mut given: Object = extra_args::parameters(extra_args)
+        .map(|(name, value)| (name.to_owned(), value.clone()))
+        .collect();
+    if let Some(effort) = settings.reasoning_effort {
+        given.entry("reasoning_effort").or_insert(effort.clone());
+    }
+    let mut reader = Reader {
+        given,
+        about,
+        abilities: abilities(about.model),
+        drop_params: settings.drop_params,
+        fields: Vec::new(),
+    };
+    let max_tokens = reader.max_tokens()?;
+    reader.set("max_tokens", json!(max_tokens));
+    let choice = reader.tool_choice()?;
+    let plan = reader.plan(choice.as_ref(), max_tokens)?;
+    reader.sampling(plan.has_budget())?;
+    reader.simple()?;
+    let (form, format) = reader.form(extra_args)?;
+    reader.output_config(&plan, format);
+    let choice = choice.or_else(|| reader.own_choice(form, &plan));
+    if let Some(choice) = choice {
+        reader.set("tool_choice", choice);
+    }
+    reader.refuse_the_rest()?;
+    let Reader {
+        abilities,
+        mut fields,
+        ..
+    } = reader;
+    let echo_thinking = match abilities.thinking {
+        Thinking::Never => false,
+        Thinking::Budget => plan.has_budget(),
+        Thinking::Adaptive | Thinking::AdaptiveOnly => true,
+    };
+    let prefill = abilities.prefill && !plan.has_budget();
+    if let Some(thinking) = plan.thinking {
+        fields.push(("thinking", Cow::Owned(thinking)));
+    }
+    for (name, value) in settings.body.into_iter().flatten() {
+        fields.retain(|(earlier, _)| earlier != name);
+        fields.push((name, Cow::Borrowed(value)));
+    }
+    Ok(Parameters {
+        fields,
+        max_tokens,
+        abilities,
+        echo_thinking,
+        prefill,
+        form,
+    })
+}
+
+/// Takes the given parameters one after the other.
+struct Reader<'a> {
+    /// What was given and is not read yet.
+    given: Object,
+    about: Circumstances<'a>,
+    abilities: Abilities,
+    drop_params: bool,
+    fields: Vec<(&'a str, Cow<'a, Value>)>,
+}
+
+impl<'a> Reader<'a> {
+    fn take(&mut self, name: &str) -> Option<Value> {
+        self.given.shift_remove(name)
+    }
+
+    fn set(&mut self, name: &'a str, value: Value) {
+        self.fields.push((name, Cow::Owned(value)));
+    }
+
+    /// Refuses a parameter, or leaves it out where the caller allowed that.
+    fn refuse(&self, name: &str, reason: &str) -> Result<(), String> {
+        let model = self.about.model;
+        if self.drop_params {
+            tracing::warn!(model, parameter = name, "parameter dropped: {reason}");
+            return Ok(());
+        }
+        Err(format!(
+            "parameter `{name}` for model `{model}`: {reason}; `drop_params: true` leaves such parameters out"
+        ))
+    }
+
+    /// Leaves a parameter out that cannot stand beside another one.
+    fn leave_out(&self, name: &str, reason: &str) {
+        let model = self.about.model;
+        tracing::warn!(model, parameter = name, "parameter left out: {reason}");
+    }
+
+    fn max_tokens(&mut self) -> Result<u64, String> {
+        let newer = self.take("max_completion_tokens");
+        let older = self.take("max_tokens");
+        match newer.or(older) {
+            None => Ok(max_output(self.about.model)),
+            Some(value) => value.as_u64().filter(|tokens| *tokens > 0).ok_or_else(|| {
+                format!("parameter `max_tokens` must be a whole number above 0, got {value}")
+            }),
+        }
+    }
+
+    /// The choice of tools, with the switch for parallel calls in it.
+    fn tool_choice(&mut self) -> Result<Option<Value>, String> {
+        let choice = self.take("tool_choice");
+        let parallel = self.take("parallel_tool_calls");
+        if !self.about.has_tools {
+            // There is nothing to choose from, and Anthropic refuses a choice without tools.
+            return Ok(None);
+        }
+        let mut choice = choice
+            .map(|choice| self.native_choice(&choice))
+            .transpose()?;
+        if let Some(parallel) = parallel {
+            let parallel = parallel.as_bool().ok_or_else(|| {
+                format!("parameter `parallel_tool_calls` must be true or false, got {parallel}")
+            })?;
+            let choice = choice.get_or_insert_with(|| json!({"type": "auto"}));
+            if choice["type"] != "none" {
+                choice["disable_parallel_tool_use"] = json!(!parallel);
+            }
+        }
+        Ok(choice)
+    }
+
+    fn native_choice(&self, choice: &Value) -> Result<Value, String> {
+        let wrong = || {
+            format!(
+                "parameter `tool_choice` must be auto, none, required or name one tool, got {choice}"
+            )
+        };
+        let kind = match choice {
+            Value::String(word) => word.as_str(),
+            object => object
+                .get("type")
+                .and_then(Value::as_str)
+                .unwrap_or_default(),
+        };
+        let named = |name: Option<&Value>| {
+            let name = name.and_then(Value::as_str).ok_or_else(wrong)?;
+            Ok(json!({"type": "tool", "name": self.about.names.wire(name)}))
+        };
+        match kind {
+            "auto" | "none" => Ok(json!({"type": kind})),
+            "required" | "any" => Ok(json!({"type": "any"})),
+            "function" => named(choice.pointer("/function/name")),
+            "tool" => named(choice.get("name")),
+            _ => Err(wrong()),
+        }
+    }
+
+    fn plan(&mut self, choice: Option<&Value>, max_tokens: u64) -> Result<Plan, String> {
+        let thinking = self.take("thinking");
+        let effort = self.take("reasoning_effort");
+        let name = if thinking.is_some() {
+            "thinking"
+        } else {
+            "reasoning_effort"
+        };
+        let planned = plan(
+            thinking.as_ref(),
+            effort.as_ref(),
+            self.abilities,
+            max_tokens,
+        );
+        let planned = match planned {
+            Ok(planned) => planned,
+            Err(reason) => {
+                self.refuse(name, &reason)?;
+                return Ok(Plan::default());
+            }
+        };
+        let kind = choice
+            .and_then(|choice| choice.get("type"))
+            .and_then(Value::as_str);
+        let reason = if !planned.has_budget() {
+            return Ok(planned);
+        } else if matches!(kind, Some("any" | "tool")) {
+            "a call is demanded, which excludes thinking"
+        } else if self.about.unsigned_loop {
+            "the open tool loop began without thinking"
+        } else {
+            return Ok(planned);
+        };
+        self.leave_out(name, reason);
+        Ok(Plan::default())
+    }
+
+    fn sampling(&mut self, has_budget: bool) -> Result<(), String> {
+        let given = ["temperature", "top_p", "top_k"].map(|name| (name, self.take(name)));
+        let has_temperature = given[0].1.is_some();
+        for (name, value) in given {
+            let Some(value) = value else { continue };
+            let number = value.as_f64();
+            let is_default = name != "top_k" && number == Some(1.0);
+            if !self.abilities.sampling {
+                if !is_default {
+                    self.refuse(name, "the model does not take it")?;
+                }
+                continue;
+            }
+            if name != "top_k" && !number.is_some_and(|number| (0.0..=1.0).contains(&number)) {
+                self.refuse(name, &format!("it must be from 0 to 1, got {value}"))?;
+                continue;
+            }
+            let beside_thinking = match name {
+                "temperature" => is_default,
+                "top_p" => number.is_some_and(|number| number >= LEAST_TOP_P),
+                _ => false,
+            };
+            if has_budget && !beside_thinking {
+                self.leave_out(name, "it cannot stand beside thinking");
+            } else if name == "top_p" && has_temperature && !self.abilities.both_samplings {
+                self.leave_out(name, "it cannot stand beside `temperature`");
+            } else {
+                self.set(name, value);
+            }
+        }
+        Ok(())
+    }
+
+    /// Parameters that neither depend on others nor change them.
+    fn simple(&mut self) -> Result<(), String> {
+        for name in ["stop", "stop_sequences"] {
+            if let Some(stop) = self.take(name) {
+                self.stop(name, stop)?;
+            }
+        }
+        if let Some(tier) = self.take("service_tier") {
+            match tier.as_str() {
+                Some("auto" | "standard_only") => self.set("service_tier", tier),
+                _ => self.refuse(
+                    "service_tier",
+                    &format!("it must be auto or standard_only, got {tier}"),
+                )?,
+            }
+        }
+        if let Some(metadata) = self.take("metadata") {
+            let fits = metadata
+                .as_object()
+                .is_some_and(|fields| fields.keys().all(|key| key == "user_id"));
+            if fits {
+                self.set("metadata", metadata);
+            } else {
+                self.refuse("metadata", "Anthropic takes nothing but `user_id` in it")?;
+            }
+        }
+        if let Some(user) = self.take("user") {
+            match user.as_str() {
+                Some(id) if is_personal(id) => {
+                    self.leave_out("user", "Anthropic wants no address or number of a person");
+                }
+                _ => self.set("metadata", json!({"user_id": user})),
+            }
+        }
+        for name in NATIVE {
+            if let Some(value) = self.take(name) {
+                self.set(name, value);
+            }
+        }
+        Ok(())
+    }
+
+    fn stop(&mut self, name: &'static str, stop: Value) -> Result<(), String> {
+        let all = match stop {
+            Value::Array(list) => list,
+            one => vec![one],
+        };
+        let mut sequences = Vec::with_capacity(all.len());
+        for sequence in all {
+            match sequence.as_str() {
+                Some(text) if !text.trim().is_empty() => sequences.push(sequence),
+                _ => self.refuse(
+                    name,
+                    &format!("a sequence must be a text that is not blank, got {sequence}"),
+                )?,
+            }
+        }
+        if !sequences.is_empty() {
+            self.set("stop_sequences", sequences.into());
+        }
+        Ok(())
+    }
+
+    /// The form of the answer, and the native format that says it.
+    fn form(&mut self, extra_args: &'a Object) -> Result<(Form<'a>, Option<Value>), String> {
+        self.take("response_format");
+        let Some(format) = extra_args
+            .get("response_format")
+            .filter(|format| !format.is_null())
+        else {
+            return Ok((Form::Free, None));
+        };
+        match format.get("type").and_then(Value::as_str) {
+            Some("text") => Ok((Form::Free, None)),
+            Some("json_object") => Ok((Form::Json, None)),
+            Some("json_schema") => {
+                let schema = format
+                    .pointer("/json_schema/schema")
+                    .or_else(|| format.get("schema"))
+                    .filter(|schema| schema.is_object())
+                    .ok_or("parameter `response_format` has no `json_schema.schema`")?;
+                let native = native_schema(schema).filter(|_| self.abilities.output_format);
+                Ok(match native {
+                    Some(native) => (
+                        Form::Free,
+                        Some(json!({"type": "json_schema", "schema": native})),
+                    ),
+                    None => (Form::Tool(schema), None),
+                })
+            }
+            _ => {
+                self.refuse(
+                    "response_format",
+                    &format!("its `type` must be text, json_object or json_schema, got {format}"),
+                )?;
+                Ok((Form::Free, None))
+            }
+        }
+    }
+
+    fn output_config(&mut self, plan: &Plan, format: Option<Value>) {
+        let given = match self.take("output_config") {
+            Some(Value::Object(given)) => given,
+            _ => Object::new(),
+        };
+        let mut config = Object::new();
+        if let Some(effort) = plan.effort {
+            config.insert("effort".to_owned(), effort.into());
+        }
+        if let Some(format) = format {
+            config.insert("format".to_owned(), format);
+        }
+        config.extend(given);
+        if !config.is_empty() {
+            self.set("output_config", config.into());
+        }
+    }
+
+    /// The choice that makes the model give its answer by the tool for it, where nothing stands
+    /// against that.
+    fn own_choice(&self, form: Form<'_>, plan: &Plan) -> Option<Value> {
+        let is_off = match &plan.thinking {
+            Some(thinking) => thinking["type"] == "disabled",
+            None => !self.abilities.thinks_unasked,
+        };
+        let forced = matches!(form, Form::Tool(_)) && is_off && !self.about.has_tools;
+        forced.then(|| json!({"type": "tool", "name": self.about.answer_tool}))
+    }
+
+    fn refuse_the_rest(&mut self) -> Result<(), String> {
+        for (name, value) in std::mem::take(&mut self.given) {
+            let harmless = HARMLESS
+                .iter()
+                .any(|(other, borne)| *other == name && value.as_f64() == Some(*borne));
+            let is_off = matches!(name.as_str(), "logprobs" | "store") && value == json!(false);
+            if !harmless && !is_off {
+                self.refuse(
+                    &name,
+                    "Anthropic's interface does not have it; put it into `extra_body` to send it all the same",
+                )?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Whether `id` looks like an e-mail address or a telephone number.
+fn is_personal(id: &str) -> bool {
+    let digits = id.bytes().filter(u8::is_ascii_digit).count();
+    let number = digits >= 7
+        && id
+            .bytes()
+            .all(|byte| byte.is_ascii_digit() || b"+-. ()/".contains(&byte));
+    id.contains('@') || number
+}

@@ -1,0 +1,175 @@
+//! One exchange over HTTP: a JSON body there, a bounded answer back.
+//!
+//! Nothing is repeated here; a failure becomes a [`ChatError`] without the address and the key.
+
+use std::error::Error as _;
+
+use bytes::{Bytes, BytesMut};
+use http::{HeaderMap, StatusCode, header};
+use serde_json::Value;
+
+use super::{Endpoint, failure};
+use crate::error::{ChatError, ChatErrorKind};
+
+/// Most bytes of an answer that are read.
+pub(crate) const LARGEST_ANSWER: usize = 64 * 1024 * 1024;
+
+/// Most characters of an unreadable answer that are told.
+const LONGEST_BEGINNING: usize = 200;
+
+/// A server, and who is asked there.
+#[derive(Debug, Clone)]
+pub(crate) struct Server {
+    /// The provider, as in model names.
+    pub(crate) provider: String,
+    /// Where it is.
+    pub(crate) endpoint: Endpoint,
+    /// The connections.
+    pub(crate) http: reqwest::Client,
+}
+
+impl Server {
+    /// Sends `body`, which is JSON, to `path`. An answer that is no success is the error it tells of.
+    pub(crate) async fn post(
+        &self,
+        path: &str,
+        headers: HeaderMap,
+        body: Bytes,
+    ) -> Result<Answer<'_>, ChatError> {
+        let mut all = self.endpoint.fixed_headers().clone();
+        all.insert(
+            header::CONTENT_TYPE,
+            header::HeaderValue::from_static("application/json"),
+        );
+        // What the caller gives by name wins.
+        all.extend(headers);
+        let mut response = self
+            .http
+            .post(self.endpoint.address(path))
+            .headers(all)
+            .body(body)
+            .send()
+            .await
+            .map_err(|error| self.broken(error))?;
+        let status = response.status();
+        let headers = std::mem::take(response.headers_mut());
+        let mut answer = Answer {
+            server: self,
+            headers,
+            response,
+            length: 0,
+        };
+        if status.is_success() {
+            return Ok(answer);
+        }
+        let body = answer.whole().await?;
+        Err(self.refusal(status, &answer.headers, &body))
+    }
+
+    /// An error of the kind `kind`, with the key cut out of `message`.
+    pub(crate) fn error(&self, kind: ChatErrorKind, message: &str) -> ChatError {
+        ChatError::new(kind, &self.provider, self.endpoint.without_key(message))
+    }
+
+    fn refusal(&self, status: StatusCode, headers: &HeaderMap, body: &[u8]) -> ChatError {
+        let error = failure::from_answer(&self.provider, status, headers, body);
+        self.without_key(error)
+    }
+
+    /// Providers repeat wrong keys in their messages.
+    pub(crate) fn without_key(&self, mut error: ChatError) -> ChatError {
+        error.message = self.endpoint.without_key(&error.message);
+        error
+    }
+
+    fn broken(&self, error: reqwest::Error) -> ChatError {
+        self.without_key(broken(&self.provider, self.endpoint.host(), error))
+    }
+}
+
+/// An answer of good status whose body is still to come.
+pub(crate) struct Answer<'s> {
+    server: &'s Server,
+    pub(crate) headers: HeaderMap,
+    response: reqwest::Response,
+    length: usize,
+}
+
+impl Answer<'_> {
+    /// Whether the body is a stream of events.
+    pub(crate) fn is_event_stream(&self) -> bool {
+        self.headers
+            .get(header::CONTENT_TYPE)
+            .and_then(|value| value.to_str().ok())
+            .is_some_and(|value| value.starts_with("text/event-stream"))
+    }
+
+    /// The next piece of the body.
+    pub(crate) async fn chunk(&mut self) -> Result<Option<Bytes>, ChatError> {
+        let chunk = self
+            .response
+            .chunk()
+            .await
+            .map_err(|error| self.server.broken(error))?;
+        self.length += chunk.as_ref().map_or(0, Bytes::len);
+        if self.length > LARGEST_ANSWER {
+            return Err(
+                self.malformed(&format!("the answer is longer than {LARGEST_ANSWER} bytes"))
+            );
+        }
+        Ok(chunk)
+    }
+
+    async fn whole(&mut self) -> Result<Bytes, ChatError> {
+        let mut body = BytesMut::new();
+        while let Some(chunk) = self.chunk().await? {
+            body.extend_from_slice(&chunk);
+        }
+        Ok(body.freeze())
+    }
+
+    /// The whole body as JSON. An error that stands in it is an error.
+    pub(crate) async fn json(&mut self) -> Result<Value, ChatError> {
+        let body = self.whole().await?;
+        let value: Value = serde_json::from_slice(&body).map_err(|reason| {
+            let text = String::from_utf8_lossy(&body[..body.len().min(LONGEST_BEGINNING)]);
+            self.malformed(&format!(
+                "the answer is no JSON ({reason}): `{}`",
+                text.trim()
+            ))
+        })?;
+        match failure::inside_success(&self.server.provider, &self.headers, &value) {
+            Some(error) => Err(self.server.without_key(error)),
+            None => Ok(value),
+        }
+    }
+
+    /// The error that this answer is not what was promised.
+    pub(crate) fn malformed(&self, message: &str) -> ChatError {
+        let mut error = self.server.error(ChatErrorKind::MalformedReply, message);
+        error.status = Some(self.response.status().as_u16());
+        error.request_id = failure::request_id(&self.headers);
+        error
+    }
+}
+
+/// The error for an exchange with `host` that broke.
+pub(crate) fn broken(provider: &str, host: &str, error: reqwest::Error) -> ChatError {
+    let kind = if error.is_timeout() && !error.is_connect() {
+        ChatErrorKind::Timeout
+    } else if error.is_builder() {
+        ChatErrorKind::BadRequest
+    } else {
+        ChatErrorKind::Connection
+    };
+    // The address may hold credentials; the host is enough to find the mistake.
+    let error = error.without_url();
+    let mut message = format!("{host}: {error}");
+    let mut source = error.source();
+    while let Some(cause) = source {
+        message.push_str(": ");
+        message.push_str(&cause.to_string());
+        source = cause.source();
+    }
+    ChatError::new(kind, provider, message)
+}
