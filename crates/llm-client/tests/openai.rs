@@ -424,7 +424,7 @@ fn names_are_checked_before_anything_is_sent() {
     assert!(text.contains("unknown provider `nobody`") && text.contains("openrouter"));
     let text = error("groq/m", json!({})).to_string();
     assert!(text.contains("set GROQ_API_KEY"), "{text}");
-    let text = error("anthropic/m", json!({})).to_string();
+    let text = error("bedrock/m", json!({})).to_string();
     assert!(text.contains("not available") && text.contains("LITELLM_PROXY_API_BASE"));
     let text = error("hosted_vllm/m", json!({})).to_string();
     assert!(text.contains("HOSTED_VLLM_API_BASE"), "{text}");

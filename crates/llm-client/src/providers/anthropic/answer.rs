@@ -251,10 +251,10 @@ mod tests {
         read(raw, reading).unwrap()
     }
 
-    fn is_kept(content: Value) -> bool {
+    fn is_kept(content: &Value) -> bool {
         let reply = reply(json!({"content": content, "stop_reason": "end_turn"}));
         let kept = reply.message.extra.get("provider_specific_fields").cloned();
-        kept.is_some_and(|fields| fields[NATIVE_CONTENT] == content)
+        kept.is_some_and(|fields| fields[NATIVE_CONTENT] == *content)
     }
 
     #[test]
@@ -262,19 +262,19 @@ mod tests {
         let text = json!({"type": "text", "text": "a"});
         let thought = json!({"type": "thinking", "thinking": "t", "signature": "s"});
         let call = json!({"type": "tool_use", "id": "1", "name": "f", "input": {}});
-        assert!(!is_kept(json!([thought, thought, text, call, call])));
-        assert!(!is_kept(json!([call])));
-        assert!(is_kept(json!([text, text])));
-        assert!(is_kept(json!([call, text])));
-        assert!(is_kept(json!([text, thought])));
+        assert!(!is_kept(&json!([thought, thought, text, call, call])));
+        assert!(!is_kept(&json!([call])));
+        assert!(is_kept(&json!([text, text])));
+        assert!(is_kept(&json!([call, text])));
+        assert!(is_kept(&json!([text, thought])));
         assert!(is_kept(
-            json!([{"type": "server_tool_use", "id": "x"}, text])
+            &json!([{"type": "server_tool_use", "id": "x"}, text])
         ));
         assert!(is_kept(
-            json!([{"type": "text", "text": "a", "citations": [{"cited_text": "b"}]}])
+            &json!([{"type": "text", "text": "a", "citations": [{"cited_text": "b"}]}])
         ));
         assert!(!is_kept(
-            json!([{"type": "text", "text": "a", "citations": null}])
+            &json!([{"type": "text", "text": "a", "citations": null}])
         ));
     }
 

@@ -97,14 +97,14 @@ impl Growing {
                 index.map_or_else(|| "unknown".to_owned(), |index| index.to_string())
             ));
         }
-        if is_call(&block) {
-            if let Some(sink) = sink {
-                let name = block.get("name").and_then(Value::as_str);
-                sink(Delta::Call {
-                    index: self.calls_before(next),
-                    name: name.unwrap_or_default(),
-                });
-            }
+        if is_call(&block)
+            && let Some(sink) = sink
+        {
+            let name = block.get("name").and_then(Value::as_str);
+            sink(Delta::Call {
+                index: self.calls_before(next),
+                name: name.unwrap_or_default(),
+            });
         }
         self.blocks.push(block);
         Ok(())

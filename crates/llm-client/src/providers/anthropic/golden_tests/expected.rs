@@ -29,7 +29,7 @@ fn schema(value: Value) -> Outcome {
 }
 
 /// What LiteLLM refuses to send at all.
-fn whole(messages: Value, more: &[(&str, Value)]) -> Outcome {
+fn whole(messages: &Value, more: &[(&str, Value)]) -> Outcome {
     let mut body = json!({
         "model": "claude-sonnet-4-5", "max_tokens": 64000, "messages": messages
     });
@@ -70,7 +70,7 @@ fn turns() -> Vec<(&'static str, Outcome)> {
         (
             "system_only",
             whole(
-                json!([user("Begin.")]),
+                &json!([user("Begin.")]),
                 &[("system", json!([text("Say hello.")]))],
             ),
         ),
@@ -104,7 +104,7 @@ fn turns() -> Vec<(&'static str, Outcome)> {
             )]),
         ),
         // LiteLLM sends nothing here, since nobody listens.
-        ("connection_refuse", whole(json!([user("hi")]), &[])),
+        ("connection_refuse", whole(&json!([user("hi")]), &[])),
         // The first mark goes: the later ones cover what it covers.
         (
             "cache_control_five_marks",
@@ -165,7 +165,7 @@ fn calls_and_results() -> Vec<(&'static str, Outcome)> {
         let result =
             json!({"type": "tool_result", "tool_use_id": "call_1", "content": "bad arguments"});
         whole(
-            json!([user("weather?"), {"role": "assistant", "content": [call]}, {"role": "user", "content": [result]}]),
+            &json!([user("weather?"), {"role": "assistant", "content": [call]}, {"role": "user", "content": [result]}]),
             &[("tools", weather())],
         )
     };
