@@ -1,47 +1,26 @@
-//! Comma-separated values: one line per row, cells separated by tabs (`spec/grading.md` §8.2).
+//! Comma- and tab-separated values: one line per row, cells separated by tabs
+//! (`spec/grading.md` §8.2).
 
 use crate::document::{Document, Format};
 use crate::limits::Limits;
+use crate::records::{Records, separator};
 use crate::sink::TextSink;
 use crate::text;
 
-pub(crate) fn extract(bytes: &[u8], limits: &Limits) -> Document {
+pub(crate) fn extract(extension: &str, bytes: &[u8], limits: &Limits) -> Document {
     let source = text::decode(bytes);
+    let separator = separator(extension, source.as_bytes());
+    let mut records = Records::new(source.as_bytes(), separator, usize::MAX);
     let mut sink = TextSink::new(limits);
-    let mut cell = String::new();
-    let mut row = String::new();
-    let mut quoted = false;
-    let mut chars = source.chars().peekable();
-    while let Some(c) = chars.next() {
-        match c {
-            '"' if quoted && chars.peek() == Some(&'"') => {
-                chars.next();
-                cell.push('"');
-            }
-            '"' if quoted => quoted = false,
-            // A quote opens a quoted cell at its beginning only (RFC 4180).
-            '"' if cell.is_empty() => quoted = true,
-            ',' if !quoted => {
-                row.push_str(&cell);
-                row.push('\t');
-                cell.clear();
-            }
-            '\r' if !quoted && chars.peek() == Some(&'\n') => {}
-            '\n' | '\r' if !quoted => {
-                row.push_str(&cell);
-                cell.clear();
-                sink.line(&row);
-                row.clear();
-                if sink.is_full() {
-                    return sink.into_document(Format::Csv);
-                }
-            }
-            other => cell.push(other),
+    while let Ok(Some(record)) = records.next() {
+        let cells: Vec<_> = record
+            .iter()
+            .map(|cell| String::from_utf8_lossy(cell))
+            .collect();
+        sink.line(&cells.join("\t"));
+        if sink.is_full() {
+            break;
         }
-    }
-    row.push_str(&cell);
-    if !row.is_empty() {
-        sink.line(&row);
     }
     sink.into_document(Format::Csv)
 }
@@ -50,18 +29,27 @@ pub(crate) fn extract(bytes: &[u8], limits: &Limits) -> Document {
 mod tests {
     use super::*;
 
-    fn read(source: &str) -> String {
-        extract(source.as_bytes(), &Limits::default()).text
+    fn read(extension: &str, source: &str) -> String {
+        extract(extension, source.as_bytes(), &Limits::default()).text
     }
 
     #[test]
     fn quotes_hold_commas_quotes_and_line_breaks() {
         assert_eq!(
-            read("a,\"b, c\",\"say \"\"hi\"\"\"\r\n\"two\nlines\",,x"),
+            read("csv", "a,\"b, c\",\"say \"\"hi\"\"\"\r\n\"two\nlines\",,x"),
             "a\tb, c\tsay \"hi\"\ntwo\nlines\t\tx\n"
         );
-        assert_eq!(read("5\" pipe,ok\n"), "5\" pipe\tok\n");
-        assert_eq!(read(""), "");
+        assert_eq!(read("csv", "5\" pipe,ok\n"), "5\" pipe\tok\n");
+        assert_eq!(read("csv", "a\r\rb,\"\"\r\n"), "a\n\nb\t\n");
+        assert_eq!(read("csv", ""), "");
+        assert_eq!(read("csv", "open,\"end"), "open\tend\n");
+    }
+
+    #[test]
+    fn separators_follow_the_name_and_the_first_line() {
+        assert_eq!(read("tsv", "a,b\tc;d\n1\t\"2\"\n"), "a,b\tc;d\n1\t2\n");
+        assert_eq!(read("csv", "a;b\n1,5;2\n"), "a\tb\n1,5\t2\n");
+        assert_eq!(read("csv", "a;b,c\n"), "a;b\tc\n");
     }
 
     #[test]
@@ -70,7 +58,7 @@ mod tests {
             text_chars: 10,
             ..Limits::default()
         };
-        let document = extract(b"aaaa,b\ncccc,d\neeee,f\n", &limits);
+        let document = extract("csv", b"aaaa,b\ncccc,d\neeee,f\n", &limits);
         assert_eq!(document.text, "aaaa\tb\nccc");
         assert!(document.truncated);
         assert!(

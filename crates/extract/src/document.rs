@@ -69,7 +69,7 @@ pub enum Format {
     Csv,
     /// A Jupyter notebook.
     Notebook,
-    /// A workbook (xlsx, xlsm).
+    /// A workbook (xlsx, xlsm, xlsb).
     Xlsx,
     /// A word processor document.
     Docx,
@@ -173,7 +173,6 @@ const TEXT_EXTENSIONS: &[&str] = &[
     "thrift",
     "toml",
     "ts",
-    "tsv",
     "tsx",
     "txt",
     "v",
@@ -186,7 +185,7 @@ const TEXT_EXTENSIONS: &[&str] = &[
 ];
 
 /// Extensions of documents that hold text which we do not read yet.
-const NOT_READ: &[&str] = &["doc", "odp", "ods", "odt", "ppt", "xls", "xlsb"];
+const NOT_READ: &[&str] = &["doc", "odp", "ods", "odt", "ppt", "xls"];
 
 /// The lower-cased text after the last dot of the file name; empty where there is none.
 #[must_use]
@@ -216,9 +215,9 @@ pub fn extract(name: &str, bytes: &[u8], limits: &Limits) -> Result<Document, Ex
     }
     let extension = extension(name);
     match extension.as_str() {
-        "csv" => Ok(csv::extract(bytes, limits)),
+        "csv" | "tsv" => Ok(csv::extract(&extension, bytes, limits)),
         "ipynb" => notebook::extract(bytes, limits),
-        "xlsx" | "xlsm" => office::xlsx::extract(bytes, limits),
+        "xlsx" | "xlsm" | "xlsb" => office::xlsx::extract(&extension, bytes, limits),
         "docx" => office::docx::extract(bytes, limits),
         "pptx" => office::pptx::extract(bytes, limits),
         "pdf" => pdf::extract(bytes, limits),

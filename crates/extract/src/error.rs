@@ -30,6 +30,12 @@ pub enum ExtractError {
         /// The format.
         format: &'static str,
     },
+    /// The file itself cannot be read, or not be copied to a temporary place.
+    #[error("cannot read the file: {reason}")]
+    Read {
+        /// What the system said.
+        reason: String,
+    },
     /// The parser did not come to an end in time.
     #[error("reading the {format} document took more than {seconds} s (limit `{limit}`)")]
     Timeout {
@@ -43,6 +49,13 @@ pub enum ExtractError {
 }
 
 impl ExtractError {
+    #[expect(clippy::needless_pass_by_value, reason = "made for `map_err`")]
+    pub(crate) fn read(error: std::io::Error) -> Self {
+        Self::Read {
+            reason: error.to_string(),
+        }
+    }
+
     pub(crate) fn broken(format: &'static str, reason: impl std::fmt::Display) -> Self {
         Self::Broken {
             format,

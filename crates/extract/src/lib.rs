@@ -6,6 +6,7 @@
 //!
 //! Everything here is synchronous computation; callers with an async runtime use a blocking thread.
 
+mod changes;
 mod csv;
 mod document;
 mod error;
@@ -15,9 +16,14 @@ mod notebook;
 mod office;
 mod pdf;
 mod picture;
+mod records;
 mod sink;
 mod text;
 
+pub use changes::{
+    ChangeLimits, Content, ContentChanges, Happened, Inside, MemberChange, PictureFacts, Row,
+    RowChange, TableChange, content_changes, is_database,
+};
 pub use document::{Document, Format, Part, PartKind, Picture, extension, extract};
 pub use error::ExtractError;
 pub use html::html_to_text;

@@ -17,11 +17,7 @@ pub(crate) fn extract(bytes: &[u8], limits: &Limits) -> Document {
             ..Document::default()
         };
     };
-    // Only the header is read, so a picture of a billion pixels costs nothing here.
-    let size = image::ImageReader::new(Cursor::new(bytes))
-        .with_guessed_format()
-        .ok()
-        .and_then(|reader| reader.into_dimensions().ok());
+    let size = dimensions(bytes);
     let mut notes = Vec::new();
     let data_uri = if bytes.len() <= limits.picture_bytes {
         let data = base64::engine::general_purpose::STANDARD.encode(bytes);
@@ -47,9 +43,17 @@ pub(crate) fn extract(bytes: &[u8], limits: &Limits) -> Document {
     }
 }
 
+/// Width and height. Only the header is read, so a picture of a billion pixels costs nothing here.
+pub(crate) fn dimensions(bytes: &[u8]) -> Option<(u32, u32)> {
+    image::ImageReader::new(Cursor::new(bytes))
+        .with_guessed_format()
+        .ok()
+        .and_then(|reader| reader.into_dimensions().ok())
+}
+
 /// The MIME type by the first bytes; names lie, and providers refuse a picture whose type is not
 /// the stated one.
-fn mime(bytes: &[u8]) -> Option<&'static str> {
+pub(crate) fn mime(bytes: &[u8]) -> Option<&'static str> {
     if bytes.starts_with(b"\x89PNG\r\n\x1a\n") {
         Some("image/png")
     } else if bytes.starts_with(b"\xff\xd8\xff") {

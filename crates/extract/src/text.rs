@@ -26,6 +26,11 @@ pub(crate) fn decode(bytes: &[u8]) -> String {
     }
 }
 
+/// Decodes a piece of a file that is not UTF-16: as UTF-8 where it is valid, else as Windows-1252.
+pub(crate) fn decode_piece(bytes: Vec<u8>) -> String {
+    String::from_utf8(bytes).unwrap_or_else(|error| latin1(error.as_bytes()))
+}
+
 /// Whether the beginning of `bytes` reads as text: not empty of content, UTF-16 by its mark, or
 /// UTF-8 without a zero byte.
 pub(crate) fn looks_like_text(bytes: &[u8]) -> bool {

@@ -75,6 +75,102 @@ pub struct FileChange {
     /// Why there is no text diff, or other remarks (binary, too large, mode 0644 → 0755).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
+    /// Tables of a database, sheets of a workbook, or the rows of a csv file that are not the same.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tables: Vec<TableChange>,
+    /// Members of an archive inside of the world that are not the same.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub members: Vec<MemberChange>,
+    /// The picture before, where the file is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub old_picture: Option<PictureFacts>,
+    /// The picture after, where the file is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub new_picture: Option<PictureFacts>,
+}
+
+/// A row: the names of its columns, or the coordinates of its cells, with their values.
+pub type Row = serde_json::Map<String, serde_json::Value>;
+
+/// A table or a sheet that is not the same.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct TableChange {
+    /// The name of the table or sheet; empty for a csv file.
+    pub name: String,
+    /// What happened to the table: `created`, `deleted` or `modified`.
+    pub kind: ChangeKind,
+    /// The columns by which rows are told apart; empty where there is no such key.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub key: Vec<String>,
+    /// Columns that only the second state has.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub columns_added: Vec<String>,
+    /// Columns that only the first state has.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub columns_removed: Vec<String>,
+    /// How many rows were added.
+    pub rows_added: u64,
+    /// How many rows were deleted.
+    pub rows_deleted: u64,
+    /// How many rows were modified.
+    pub rows_modified: u64,
+    /// The first rows of each kind.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub rows: Vec<RowChange>,
+    /// Whether `rows` shows fewer than there are.
+    #[serde(default)]
+    pub truncated: bool,
+    /// What else is to be said.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
+    /// Why the table could not be compared; the counts mean nothing then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+}
+
+/// A row that is not the same.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct RowChange {
+    /// What happened: `created`, `deleted` or `modified`.
+    pub kind: ChangeKind,
+    /// Where it stands, in files whose rows have a place: `row 7`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub place: Option<String>,
+    /// The row before; of a modified row of a sheet the modified cells only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub before: Option<Row>,
+    /// The row after; of a modified row of a sheet the modified cells only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub after: Option<Row>,
+}
+
+/// A member of an archive that is not the same.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct MemberChange {
+    /// Its name in the archive.
+    pub name: String,
+    /// What happened: `created`, `deleted` or `modified`.
+    pub kind: ChangeKind,
+    /// Size in bytes before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub old_size: Option<u64>,
+    /// Size in bytes after.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub new_size: Option<u64>,
+}
+
+/// What can be said of a picture in words.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct PictureFacts {
+    /// The MIME type by the content; absent where it is no picture, whatever the name says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mime: Option<String>,
+    /// Width in pixels.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub width: Option<u32>,
+    /// Height in pixels.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub height: Option<u32>,
 }
 
 impl WorldDiff {

@@ -1,10 +1,15 @@
 //! Comparing two states of a world, as a document.
 
+mod inside;
+
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use formats::diff::{ChangeKind, FORMAT_VERSION, FileChange, WorldDiff};
 use snapshot::{CompareOptions, World, WorldError};
 
+use self::inside::Inside;
 use crate::run::RunError;
 use crate::task::Task;
 
@@ -35,6 +40,10 @@ impl InitialWorld {
     }
 }
 
+/// Time for looking inside of changed files, of one pair of worlds. What is left then is listed
+/// without its rows.
+const INSIDE_TIME: Duration = Duration::from_secs(60);
+
 /// What changed between the worlds at `before` and `after`: archives or folders.
 ///
 /// Reads both worlds and blocks meanwhile.
@@ -42,21 +51,31 @@ impl InitialWorld {
 /// # Errors
 /// [`WorldError`] naming the archive and what is wrong with it.
 pub fn compare(before: &Path, after: &Path) -> Result<WorldDiff, WorldError> {
-    let diff = snapshot::compare(
-        &World::open(before)?,
-        &World::open(after)?,
-        &CompareOptions::default(),
-    )?;
+    let (before, after) = (World::open(before)?, World::open(after)?);
+    let diff = snapshot::compare(&before, &after, &CompareOptions::default())?;
+    let changed: HashSet<String> = diff.changes.iter().map(|c| c.path.clone()).collect();
+    let deadline = Instant::now() + INSIDE_TIME;
     Ok(WorldDiff {
         format_version: FORMAT_VERSION,
         files_before: diff.files_before,
         files_after: diff.files_after,
         unchanged: diff.unchanged,
-        changes: diff.changes.into_iter().map(file_change).collect(),
+        changes: diff
+            .changes
+            .into_iter()
+            .map(|change| {
+                let inside = if Instant::now() < deadline {
+                    inside::look(&before, &after, &change, &changed)
+                } else {
+                    Inside::left_out()
+                };
+                file_change(change, inside)
+            })
+            .collect(),
     })
 }
 
-fn file_change(change: snapshot::Change) -> FileChange {
+fn file_change(change: snapshot::Change, inside: Inside) -> FileChange {
     FileChange {
         kind: match change.kind {
             snapshot::ChangeKind::Created => ChangeKind::Created,
@@ -71,6 +90,15 @@ fn file_change(change: snapshot::Change) -> FileChange {
         path: change.path,
         old_path: change.old_path,
         text_diff: change.text_diff,
-        note: change.note,
+        // Where rows are shown, nobody needs to hear that there is no text diff.
+        note: if inside.shows_something() {
+            inside.note
+        } else {
+            inside.note.or(change.note)
+        },
+        tables: inside.tables,
+        members: inside.members,
+        old_picture: inside.old_picture,
+        new_picture: inside.new_picture,
     }
 }

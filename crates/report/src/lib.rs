@@ -16,6 +16,7 @@
 mod excerpt;
 mod figures;
 mod hints;
+mod inside;
 mod trial;
 
 pub mod html;

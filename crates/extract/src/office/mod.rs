@@ -3,5 +3,6 @@
 pub(crate) mod docx;
 mod package;
 pub(crate) mod pptx;
+pub(crate) mod workbook;
 pub(crate) mod xlsx;
 mod xml;

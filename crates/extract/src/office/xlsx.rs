@@ -6,41 +6,35 @@
 //! calculated here, and where there is none the cell says so. A judge must neither take a cell for
 //! empty nor an old value for the formula's.
 
-use std::fmt::Write as _;
-use std::io::Cursor;
-
-use calamine::{DataRef, ExcelDateTime, Reader as _, SheetType, SheetVisible, Xlsx, XlsxError};
-
-use super::package::Package;
+use super::workbook::{Flow, Workbook};
 use crate::document::{Document, Format, Part, PartKind};
 use crate::error::ExtractError;
 use crate::limits::Limits;
 use crate::sink::TextSink;
 
-const FORMAT: &str = "xlsx";
-
 /// Empty rows in a row that are written as empty lines; longer gaps become one line.
 const WRITTEN_GAP: u32 = 3;
 
-pub(crate) fn extract(bytes: &[u8], limits: &Limits) -> Result<Document, ExtractError> {
-    Package::open(bytes, FORMAT, limits)?.measure()?;
-    let broken = |error: XlsxError| ExtractError::broken(FORMAT, error);
-    let mut workbook: Xlsx<_> = Xlsx::new(Cursor::new(bytes)).map_err(broken)?;
-    let sheets = workbook.sheets_metadata().to_vec();
+pub(crate) fn extract(
+    extension: &str,
+    bytes: &[u8],
+    limits: &Limits,
+) -> Result<Document, ExtractError> {
+    let mut workbook = Workbook::open(extension, bytes, limits)?;
     let mut whole = TextSink::new(limits);
     let mut parts = Vec::new();
     let mut notes = Vec::new();
     let mut hidden = Vec::new();
-    for (index, sheet) in sheets.iter().enumerate() {
-        if sheet.typ != SheetType::WorkSheet {
+    for (index, sheet) in workbook.sheets().into_iter().enumerate() {
+        if !sheet.cells {
             notes.push(format!(
                 "`{}` is no sheet of cells and is left out",
                 sheet.name
             ));
             continue;
         }
-        if sheet.visible != SheetVisible::Visible {
-            hidden.push(sheet.name.as_str());
+        if !sheet.visible {
+            hidden.push(sheet.name);
             continue;
         }
         if parts.len() == limits.parts {
@@ -57,7 +51,7 @@ pub(crate) fn extract(bytes: &[u8], limits: &Limits) -> Result<Document, Extract
         parts.push(Part {
             index,
             kind: PartKind::Sheet,
-            title: sheet.name.clone(),
+            title: sheet.name,
             text,
         });
         if whole.is_full() {
@@ -73,16 +67,12 @@ pub(crate) fn extract(bytes: &[u8], limits: &Limits) -> Result<Document, Extract
     Ok(document)
 }
 
-/// The text of one sheet, and what was left out of it. Cells come as a stream: a sheet with one
-/// cell in the last corner costs no more than any other.
+/// The text of one sheet, and what was left out of it.
 fn read_sheet(
-    workbook: &mut Xlsx<Cursor<&[u8]>>,
+    workbook: &mut Workbook<'_>,
     name: &str,
     limits: &Limits,
 ) -> Result<(String, Vec<String>), ExtractError> {
-    let broken =
-        |error: XlsxError| ExtractError::broken(FORMAT, format!("sheet `{name}`: {error}"));
-    let mut cells = workbook.worksheet_cells_reader(name).map_err(broken)?;
     let mut sheet = Sheet {
         sink: TextSink::new(limits),
         row: String::new(),
@@ -90,22 +80,18 @@ fn read_sheet(
         column: 0,
     };
     let mut beyond = false;
-    while let Some(cell) = cells.next_cell_with_formula().map_err(broken)? {
-        let value = value_text(&cell.value);
-        let text = cell_text(&value, cell.formula.as_deref());
-        if text.is_empty() {
-            continue;
-        }
-        let (row, column) = cell.pos;
-        if row >= limits.rows || column >= limits.columns {
+    workbook.cells(name, |cell| {
+        if cell.row >= limits.rows || cell.column >= limits.columns {
             beyond = true;
-            continue;
+            return Flow::Continue;
         }
-        sheet.cell(row, column, &text);
+        sheet.cell(cell.row, cell.column, &cell_text(cell.value, cell.formula));
         if sheet.sink.is_full() {
-            break;
+            Flow::Stop
+        } else {
+            Flow::Continue
         }
-    }
+    })?;
     let full = sheet.sink.is_full();
     let mut left_out = Vec::new();
     if beyond {
@@ -175,54 +161,9 @@ impl Sheet {
 
 /// The text of a cell: its value, or its formula in braces with what is known of its value.
 fn cell_text(value: &str, formula: Option<&str>) -> String {
-    match formula.map(str::trim).filter(|formula| !formula.is_empty()) {
+    match formula {
         None => value.to_owned(),
         Some(formula) if value.is_empty() => format!("{{={formula}; not calculated}}"),
         Some(formula) => format!("{value} {{={formula}; stored value, not calculated here}}"),
     }
-}
-
-fn value_text(value: &DataRef<'_>) -> String {
-    match value {
-        DataRef::Empty => String::new(),
-        DataRef::Int(number) => number.to_string(),
-        DataRef::Float(number) => number.to_string(),
-        DataRef::String(text) => text.clone(),
-        DataRef::SharedString(text) => (*text).to_owned(),
-        DataRef::Bool(true) => "TRUE".to_owned(),
-        DataRef::Bool(false) => "FALSE".to_owned(),
-        DataRef::DateTime(moment) => date_text(*moment),
-        DataRef::DateTimeIso(text) | DataRef::DurationIso(text) => text.clone(),
-        DataRef::Error(error) => error.to_string(),
-    }
-}
-
-/// A date, a time, or both, without what is zero; a duration as hours, minutes, seconds.
-fn date_text(moment: ExcelDateTime) -> String {
-    let serial = moment.as_f64();
-    if moment.is_duration() {
-        let seconds = (serial * 86_400.0).round();
-        let sign = if seconds < 0.0 { "-" } else { "" };
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "a float that is too large becomes the largest integer"
-        )]
-        let seconds = seconds.abs() as u64;
-        let (hours, rest) = (seconds / 3600, seconds % 3600);
-        return format!("{sign}{hours}:{:02}:{:02}", rest / 60, rest % 60);
-    }
-    let (year, month, day, hour, minute, second, _) = moment.to_ymd_hms_milli();
-    let mut text = String::new();
-    // Serial numbers below 1 are times of no day.
-    if serial >= 1.0 {
-        let _ = write!(text, "{year:04}-{month:02}-{day:02}");
-    }
-    if serial.fract() != 0.0 || serial < 1.0 {
-        if !text.is_empty() {
-            text.push(' ');
-        }
-        let _ = write!(text, "{hour:02}:{minute:02}:{second:02}");
-    }
-    text
 }

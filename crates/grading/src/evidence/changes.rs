@@ -3,13 +3,14 @@
 use std::path::Path;
 use std::time::Duration;
 
-use extract::{Document, Part};
+use extract::{ContentChanges, Document, Part};
 use formats::diff::ChangeKind;
 use similar::TextDiff;
 use snapshot::{CompareOptions, Entry, World};
 
 use super::artifact::{Artifact, Changes, PartOf};
 use super::parts::{Pair, pair};
+use super::rows;
 use super::visible::display_path;
 use super::worlds;
 use crate::error::EvalError;
@@ -103,6 +104,10 @@ impl Reader<'_> {
         let mut file = Artifact::new(path, kind);
         file.old_size = change.old_size();
         file.new_size = change.new_size();
+        if let Some(rows) = rows::of(self.before, self.after, change) {
+            self.take_rows(rows, &mut file);
+            return vec![file];
+        }
         let old = self.side("before", self.before, change.before.as_ref(), &mut file);
         let new = self.side("after", self.after, change.after.as_ref(), &mut file);
         let (Ok(old), Ok(new)) = (old, new) else {
@@ -156,6 +161,32 @@ impl Reader<'_> {
         }
     }
 
+    /// The changed rows as the diff of the file, without the contents of either side.
+    fn take_rows(&mut self, rows: Result<ContentChanges, String>, file: &mut Artifact) {
+        match rows {
+            Ok(rows) => {
+                let text = rows.to_text(&file.path);
+                match self.text_left.checked_sub(text.len()) {
+                    Some(left) => {
+                        self.text_left = left;
+                        file.diff = Some(text);
+                    }
+                    None => file.notes.push(self.no_text_left()),
+                }
+            }
+            Err(problem) => file
+                .notes
+                .push(format!("its rows cannot be compared: {problem}")),
+        }
+    }
+
+    fn no_text_left(&self) -> String {
+        format!(
+            "left out: the changed files hold more than {} bytes of text (limit `total_text_bytes`)",
+            self.limits.total_text_bytes
+        )
+    }
+
     /// Whether the texts of both sides fit into what is left for all.
     fn take_text(
         &mut self,
@@ -170,10 +201,7 @@ impl Reader<'_> {
                 true
             }
             None => {
-                file.notes.push(format!(
-                    "left out: the changed files hold more than {} bytes of text (limit `total_text_bytes`)",
-                    self.limits.total_text_bytes
-                ));
+                file.notes.push(self.no_text_left());
                 false
             }
         }

@@ -7,6 +7,7 @@ mod artifact;
 mod changes;
 mod gateway_cli;
 mod parts;
+mod rows;
 mod tool_calls;
 mod visible;
 mod worlds;
@@ -19,6 +20,7 @@ use formats::trajectory::Trajectory;
 use tokio::sync::OnceCell;
 
 pub use self::artifact::{Artifact, Changes, PartOf};
+pub use self::rows::WorldFile;
 pub use self::tool_calls::{EMPTY_OUTPUT, RecordedCall};
 pub use self::worlds::{FinalFile, InitialFile};
 

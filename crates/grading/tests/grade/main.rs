@@ -11,6 +11,7 @@
 )]
 
 mod case;
+mod databases;
 mod documents;
 mod evals;
 mod examples;

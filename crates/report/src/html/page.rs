@@ -8,6 +8,7 @@ use super::timeline::{self, Entry, Part};
 use super::{PageLimits, parts, picture};
 use crate::excerpt::{Bounds, excerpt, one_line};
 use crate::figures::{bytes, cost, count, number_of, score, seconds};
+use crate::inside;
 use crate::text::{changes, verifiers};
 use crate::trial::{criteria, reason};
 use crate::{Trial, hint};
@@ -244,8 +245,13 @@ fn verifier(trial: &Trial<'_>, result: &VerifierResult, space: &mut Space) -> Ve
 
 fn file(change: &FileChange, space: &mut Space) -> FileView {
     let (mark, kind) = changes::mark(change.kind);
-    let diff = change.text_diff.as_deref().unwrap_or("");
-    let diff = space.text(changes::without_header(diff));
+    let inside = inside::lines(change).join("\n");
+    let diff = if inside.is_empty() {
+        changes::without_header(change.text_diff.as_deref().unwrap_or(""))
+    } else {
+        &inside
+    };
+    let diff = space.text(diff);
     FileView {
         mark,
         // A kind that this version does not know is shown as a modification.
@@ -262,6 +268,7 @@ fn file(change: &FileChange, space: &mut Space) -> FileView {
                 let class = match line.as_bytes().first() {
                     Some(b'+') => "add",
                     Some(b'-') => "del",
+                    Some(b'~') => "mod",
                     Some(b'@' | b'[' | b'\\') => "meta",
                     _ => "same",
                 };

@@ -5,6 +5,7 @@ use formats::diff::{ChangeKind, FileChange, WorldDiff};
 use super::{Colour, Style};
 use crate::excerpt::{Bounds, excerpt, one_line};
 use crate::figures::bytes;
+use crate::inside;
 
 /// Changes that are listed.
 const FILES: usize = 40;
@@ -16,6 +17,12 @@ const DIFFS: usize = 8;
 const DIFF: Bounds = Bounds {
     lines: 12,
     characters: 2000,
+};
+
+/// How much of the rows and members of one file is shown.
+const INSIDE: Bounds = Bounds {
+    lines: 40,
+    characters: 8000,
 };
 
 /// The mark and the word of a kind of change.
@@ -102,11 +109,17 @@ pub(super) fn lines(diff: &WorldDiff, style: Style) -> Vec<String> {
             line.push_str(&format!("  ({})", one_line(note, 60)));
         }
         lines.push(line.trim_end().to_owned());
-        if let Some(text) = &change.text_diff
-            && diffs < DIFFS
-        {
+        if diffs == DIFFS {
+            continue;
+        }
+        // Rows say more than lines do.
+        let inside = inside::lines(change).join("\n");
+        if !inside.is_empty() {
             diffs += 1;
-            lines.extend(text_diff(text, style));
+            lines.extend(diff_lines(&inside, INSIDE, style));
+        } else if let Some(text) = &change.text_diff {
+            diffs += 1;
+            lines.extend(diff_lines(without_header(text), DIFF, style));
         }
     }
     if diff.changes.len() > FILES {
@@ -115,10 +128,10 @@ pub(super) fn lines(diff: &WorldDiff, style: Style) -> Vec<String> {
     lines
 }
 
-/// A unified diff, without the header that repeats the path.
-fn text_diff(text: &str, style: Style) -> Vec<String> {
+/// Lines of a diff, coloured by their first character.
+fn diff_lines(text: &str, bounds: Bounds, style: Style) -> Vec<String> {
     let columns = style.width.saturating_sub(6).max(30);
-    excerpt(without_header(text), DIFF)
+    excerpt(text, bounds)
         .lines()
         .map(|line| {
             // Indentation is part of a diff, so lines are cut here and not joined.
@@ -126,6 +139,7 @@ fn text_diff(text: &str, style: Style) -> Vec<String> {
             let shown = match line.chars().next() {
                 Some('+') => style.paint(Colour::Green, &shown),
                 Some('-') => style.paint(Colour::Red, &shown),
+                Some('~') => style.paint(Colour::Yellow, &shown),
                 _ => style.paint(Colour::Dim, &shown),
             };
             format!("      {shown}")

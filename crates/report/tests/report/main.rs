@@ -9,4 +9,5 @@
 
 mod folder;
 mod html;
+mod inside;
 mod text;

@@ -1,0 +1,84 @@
+//! The diff of two worlds as a document, down to rows and members.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    missing_docs,
+    reason = "test code"
+)]
+
+use std::path::Path;
+
+use formats::diff::{ChangeKind, FileChange, PictureFacts, WorldDiff};
+use rusqlite::Connection;
+use serde_json::json;
+
+fn find<'d>(diff: &'d WorldDiff, path: &str) -> &'d FileChange {
+    let found = diff.changes.iter().find(|change| change.path == path);
+    found.unwrap_or_else(|| panic!("{path} is not in {:?}", diff.changes))
+}
+
+fn write(world: &Path, name: &str, content: &[u8]) {
+    let path = world.join(name);
+    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+    std::fs::write(path, content).unwrap();
+}
+
+#[test]
+fn rows_stand_in_the_document() {
+    let home = tempfile::tempdir().unwrap();
+    let (before, after) = (home.path().join("before"), home.path().join("after"));
+    write(&before, "filesystem/a.csv", b"id,v\n1,x\n2,y\n");
+    write(&after, "filesystem/a.csv", b"id,v\n1,x\n2,z\n");
+    write(&before, "filesystem/p.gif", b"GIF89a\x03\0\x02\0\0\0\0");
+    write(&after, "filesystem/p.gif", b"GIF89a\x09\0\x02\0\0\0\0");
+    write(&before, "filesystem/broken.xlsx", b"not a workbook");
+    write(&after, "filesystem/broken.xlsx", b"no workbook either");
+
+    // A database in use: the new row is in the log only.
+    write(&before, ".apps_data/crm/data.db", b"");
+    let path = before.join(".apps_data/crm/data.db");
+    let live = Connection::open(&path).unwrap();
+    live.execute_batch(
+        "PRAGMA journal_mode=WAL; CREATE TABLE deals (id INTEGER PRIMARY KEY, stage); INSERT INTO deals VALUES (1,'new');",
+    )
+    .unwrap();
+    drop(live);
+    let content = std::fs::read(&path).unwrap();
+    write(&after, ".apps_data/crm/data.db", &content);
+    let live = Connection::open(after.join(".apps_data/crm/data.db")).unwrap();
+    live.execute_batch("UPDATE deals SET stage = 'won'")
+        .unwrap();
+
+    let diff = harness::world::compare(&before, &after).unwrap();
+    drop(live);
+
+    let log = find(&diff, ".apps_data/crm/data.db-wal");
+    assert_eq!(log.kind, ChangeKind::Created);
+    assert_eq!(
+        serde_json::to_value(&log.tables).unwrap(),
+        json!([{
+            "name": "deals", "kind": "modified", "key": ["id"],
+            "rows_added": 0, "rows_deleted": 0, "rows_modified": 1, "truncated": false,
+            "rows": [{"kind": "modified", "before": {"id": 1, "stage": "new"}, "after": {"id": 1, "stage": "won"}}]
+        }])
+    );
+    let csv = find(&diff, "filesystem/a.csv");
+    assert_eq!(csv.tables[0].rows_modified, 1);
+    assert!(csv.text_diff.as_ref().unwrap().contains("-2,y\n+2,z\n"));
+    let picture = find(&diff, "filesystem/p.gif");
+    let kind = |facts: &Option<PictureFacts>| facts.as_ref().unwrap().mime.clone();
+    assert_eq!(kind(&picture.old_picture).as_deref(), Some("image/gif"));
+    assert_eq!(kind(&picture.new_picture).as_deref(), Some("image/gif"));
+    assert_eq!(picture.note, None);
+    let broken = find(&diff, "filesystem/broken.xlsx");
+    assert!(
+        broken
+            .note
+            .as_ref()
+            .unwrap()
+            .starts_with("broken xlsx document")
+    );
+    let again: WorldDiff = serde_json::from_str(&serde_json::to_string(&diff).unwrap()).unwrap();
+    assert_eq!(again, diff);
+}
