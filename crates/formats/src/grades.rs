@@ -59,6 +59,13 @@ impl VerifierResult {
     pub fn passed(&self) -> bool {
         self.status == VerifierStatus::Ok && self.score > 0.0
     }
+
+    /// Whether it was left out; it has no part in the score then.
+    #[must_use]
+    pub fn skipped(&self) -> bool {
+        self.status == VerifierStatus::Ok
+            && self.verifier_result_values.get("skipped") == Some(&serde_json::Value::Bool(true))
+    }
 }
 
 /// The score of a trial.
@@ -87,6 +94,25 @@ pub struct Grades {
     /// What the judge calls used. Not in files of the reference.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub judge_usage: Option<JudgeUsage>,
+    /// How far the votes of the judges agree, where several were asked. Not in files of the
+    /// reference.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub judge_agreement: Option<JudgeAgreement>,
+}
+
+/// How far the votes on the verdicts of one grading run agree.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct JudgeAgreement {
+    /// Verifiers with more than one vote.
+    pub verifiers: usize,
+    /// Verifiers whose votes were not all the same.
+    pub split: usize,
+    /// All votes on them.
+    pub votes: usize,
+    /// The share of pairs of votes on the same verifier that are equal, 0 to 1.
+    pub agreement: f64,
+    /// The share of votes that differ from the majority on their verifier, 0 to 1.
+    pub flip_rate: f64,
 }
 
 /// How much of a task was judged: a score without it hides errors.
@@ -100,6 +126,18 @@ pub struct Coverage {
     pub passed: usize,
     /// Those that ended in an error.
     pub errors: usize,
+    /// Those that were not judged because they cannot be or need not be: without a transcript, or
+    /// after a failed dependency. They have no part in the score.
+    #[serde(default, skip_serializing_if = "is_none_skipped")]
+    pub skipped: usize,
+}
+
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "the form that serde asks for"
+)]
+const fn is_none_skipped(count: &usize) -> bool {
+    *count == 0
 }
 
 impl Coverage {
@@ -110,11 +148,13 @@ impl Coverage {
             .iter()
             .filter(|result| result.status == VerifierStatus::Error)
             .count();
+        let skipped = results.iter().filter(|result| result.skipped()).count();
         Self {
             total: results.len(),
-            judged: results.len() - errors,
+            judged: results.len() - errors - skipped,
             passed: results.iter().filter(|result| result.passed()).count(),
             errors,
+            skipped,
         }
     }
 }
@@ -132,6 +172,17 @@ pub struct JudgeUsage {
     pub cost_usd: f64,
     /// Calls whose price is not known.
     pub unpriced_calls: u64,
+    /// Answers that came from a cache, without a call.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub cached_answers: u64,
+}
+
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "the form that serde asks for"
+)]
+const fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 #[cfg(test)]
@@ -162,7 +213,8 @@ mod tests {
                 total: 3,
                 judged: 2,
                 passed: 1,
-                errors: 1
+                errors: 1,
+                skipped: 0
             }
         );
     }

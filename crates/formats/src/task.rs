@@ -97,6 +97,52 @@ pub struct GradingSettings {
     /// Prices per token in US dollars.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub llm_judge_model_rates: Option<Object>,
+    /// How often each judge is asked for each verdict, from 1 to 25; 1 if absent. The majority of
+    /// all votes decides.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub llm_judge_votes: Option<u32>,
+    /// Further judges, which vote beside `llm_judge_model`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub llm_judge_panel: Vec<PanelJudge>,
+    /// Whether the judge may answer that it cannot tell, where something was cut or cannot be
+    /// shown; `false` if absent, as judges of the reference may not. Such a verdict is an error of
+    /// the verifier, not a fail.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub llm_judge_cannot_assess: Option<bool>,
+    /// Whether `negative_criteria` of verifiers are judged where the criterion is not met; `false`
+    /// if absent. A violated one scores -1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub llm_judge_negative_criteria: Option<bool>,
+}
+
+impl GradingSettings {
+    /// The judge `model` with nothing else set.
+    #[must_use]
+    pub fn of(model: impl Into<String>) -> Self {
+        Self {
+            llm_judge_model: model.into(),
+            llm_judge_extra_args: None,
+            llm_judge_system_prompt: None,
+            llm_judge_model_rates: None,
+            llm_judge_votes: None,
+            llm_judge_panel: Vec::new(),
+            llm_judge_cannot_assess: None,
+            llm_judge_negative_criteria: None,
+        }
+    }
+}
+
+/// A further judge.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct PanelJudge {
+    /// `provider/model`.
+    pub model: String,
+    /// Further parameters of its calls; those of the first judge if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub extra_args: Option<Object>,
+    /// Prices per token in US dollars.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model_rates: Option<Object>,
 }
 
 /// `scoring_config.json`: how verifier results make one score (`spec/grading.md` §2.4).

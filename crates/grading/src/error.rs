@@ -19,8 +19,12 @@ pub enum ErrorKind {
     JudgeContext,
     /// The judge answered, and never with a verdict that can be read.
     JudgeOutput,
+    /// The judge was not shown what would decide, or the judges' votes have no majority.
+    CannotAssess,
     /// A limit on the money for judging is used up.
     Budget,
+    /// A program of the task's author failed in a way that says nothing about the agent.
+    Sandbox,
     /// Something that several verifiers share, such as the diff, could not be made.
     Helper,
     /// A time limit of ours ran out.
@@ -41,7 +45,9 @@ impl ErrorKind {
             Self::JudgeTransport => "judge_transport",
             Self::JudgeContext => "judge_context",
             Self::JudgeOutput => "judge_output",
+            Self::CannotAssess => "cannot_assess",
             Self::Budget => "budget",
+            Self::Sandbox => "sandbox",
             Self::Helper => "helper",
             Self::Timeout => "timeout",
             Self::Cancelled => "cancelled",
@@ -53,11 +59,14 @@ impl ErrorKind {
     #[must_use]
     pub const fn owner(self) -> Owner {
         match self {
-            Self::Config | Self::JudgeAuth | Self::JudgeContext | Self::Budget => {
-                Owner::Configuration
-            }
+            Self::Config
+            | Self::JudgeAuth
+            | Self::JudgeContext
+            | Self::CannotAssess
+            | Self::Budget => Owner::Configuration,
             Self::JudgeTransport
             | Self::JudgeOutput
+            | Self::Sandbox
             | Self::Helper
             | Self::Timeout
             | Self::Internal => Owner::Infrastructure,

@@ -82,6 +82,12 @@ pub struct GradeOptions {
     pub judge_attempts: u32,
     /// Limit of one attempt of a judge call. Default 600 s.
     pub judge_timeout: Duration,
+    /// A folder in which answers of judges are kept, so that the same question is not asked twice.
+    /// Default: none.
+    pub judge_cache: Option<PathBuf>,
+    /// US dollars that the judge calls of this run may cost; calls whose price is not known count
+    /// as 10 dollars per million tokens of input and 30 of output. Default: no limit.
+    pub max_judge_usd: Option<f64>,
     /// Limit of one verifier, judge calls and waiting for them included. Default 2 hours.
     pub verifier_timeout: Duration,
     /// Limits of what is read out of the worlds.
@@ -96,6 +102,8 @@ impl Default for GradeOptions {
             judge_slots: Arc::new(Semaphore::new(10)),
             judge_attempts: 3,
             judge_timeout: Duration::from_secs(600),
+            judge_cache: None,
+            max_judge_usd: None,
             verifier_timeout: Duration::from_secs(7200),
             evidence: EvidenceLimits::default(),
         }

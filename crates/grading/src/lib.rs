@@ -25,7 +25,7 @@ mod validate;
 pub use error::{ErrorKind, EvalError};
 pub use eval::{Case, Eval, Verdict};
 pub use input::{EvidenceLimits, GradeOptions, GradingInput, GradingPlan};
-pub use judge::{Judge, Question, Shape};
+pub use judge::{Decision, Judge, Opinion, Question, Ruling, Shape};
 pub use problem::{Findings, Place, Problem, Severity};
 pub use registry::{Entry, Registry};
 pub use run::{grade, grade_with};

@@ -101,6 +101,7 @@ fn refused(input: &GradingInput, error: &str) -> Grades {
             ..Coverage::default()
         }),
         judge_usage: Some(JudgeUsage::default()),
+        judge_agreement: None,
     }
 }
 
@@ -312,9 +313,10 @@ impl<'a> Run<'a> {
         let mut result = result_of(verifier, outcome);
         if let Some(judge) = judge {
             let usage = judge.usage();
-            if usage.calls > 0 {
+            if usage.calls + usage.cached_answers > 0 {
                 let values = &mut result.verifier_result_values;
-                values.insert("judge_model".to_owned(), judge.model_name().into());
+                let models: Vec<&str> = judge.model_names().collect();
+                values.insert("judge_model".to_owned(), models.join(", ").into());
                 values.insert("judge_usage".to_owned(), json!(usage));
             }
         }
@@ -329,6 +331,7 @@ impl<'a> Run<'a> {
             total: self.verifiers.len(),
             ..Coverage::of(&results)
         };
+        let judge_agreement = judge::agreement(results.iter());
         let config = &self.scoring.scoring_config_values;
         let (grading_run_status, scoring_results) = if cancelled {
             let text = format!(
@@ -350,6 +353,7 @@ impl<'a> Run<'a> {
             scoring_results,
             coverage: Some(coverage),
             judge_usage: Some(self.usage),
+            judge_agreement,
         }
     }
 }

@@ -2,10 +2,11 @@
 
 use std::collections::HashSet;
 
-use formats::task::{EvalConfig, Verifier};
+use formats::task::{EvalConfig, GradingSettings, Verifier};
 use llm_client::Models;
 
 use crate::input::GradingPlan;
+use crate::judge::member::Named;
 use crate::problem::{Findings, Place, Problem, Severity};
 use crate::registry::Registry;
 use crate::{judge, order};
@@ -46,6 +47,9 @@ pub fn validate<'a>(
         };
         let inspection = eval.inspect(verifier, config);
         uses_judge |= inspection.uses_judge;
+        if inspection.uses_judge {
+            problems.extend(unjudged_negative(verifier, plan.settings));
+        }
         problems.extend(
             inspection
                 .verifier
@@ -96,6 +100,23 @@ fn unknown_config(verifier: &Verifier, configs: &[EvalConfig]) -> Problem {
         rule: format!("no eval config has this id; there are {}", list(known)),
         value: Some(verifier.eval_config_id.clone().into()),
     }
+}
+
+/// A fault that the verifier describes and the settings leave unjudged.
+fn unjudged_negative(verifier: &Verifier, settings: Option<&GradingSettings>) -> Option<Problem> {
+    let key = "negative_criteria";
+    let text = verifier.verifier_values.get(key)?.as_str()?;
+    let judged = settings.and_then(|settings| settings.llm_judge_negative_criteria);
+    if text.trim().is_empty() || judged == Some(true) {
+        return None;
+    }
+    Some(Problem {
+        severity: Severity::Warning,
+        place: Place::Verifier(verifier.verifier_id.clone()),
+        key: Some(key.to_owned()),
+        rule: "is judged only if the grading settings say `llm_judge_negative_criteria`".to_owned(),
+        value: Some(text.into()),
+    })
 }
 
 fn check_eval_configs(registry: &Registry, configs: &[EvalConfig], problems: &mut Vec<Problem>) {
@@ -150,17 +171,51 @@ fn check_judge(plan: GradingPlan<'_>, models: &Models, problems: &mut Vec<Proble
             "a verifier asks the judge, and no judge is set",
         ),
         Some(settings) => {
-            let extra_args = judge::extra_args(settings);
-            if let Err(error) = models.resolve(&settings.llm_judge_model, &extra_args) {
-                findings.error(
-                    "llm_judge_model",
-                    error.to_string(),
-                    settings.llm_judge_model.as_str(),
-                );
+            for judge in judge::member::named(settings) {
+                check_member(judge, models, &mut findings);
             }
+            check_votes(settings, &mut findings);
         }
     }
     problems.extend(findings.at(&Place::GradingSettings));
+}
+
+fn check_member(judge: Named<'_>, models: &Models, findings: &mut Findings) {
+    if let Err(error) = models.resolve(judge.name, &judge.extra_args()) {
+        findings.error(judge.key, error.to_string(), judge.name);
+    }
+    let Some(rates) = judge.rates else {
+        return;
+    };
+    let key = "llm_judge_model_rates";
+    if let Err(rule) = judge::member::price(rates) {
+        findings.error(key, rule, rates.clone());
+    }
+    for (unknown, value) in judge::member::unknown_rates(rates) {
+        findings.warning(&format!("{key}.{unknown}"), "unknown key", value.clone());
+    }
+}
+
+fn check_votes(settings: &GradingSettings, findings: &mut Findings) {
+    let key = "llm_judge_votes";
+    let votes = settings.llm_judge_votes.unwrap_or(1);
+    if !(1..=judge::MAX_VOTES).contains(&votes) {
+        let rule = format!("must be from 1 to {}", judge::MAX_VOTES);
+        findings.error(key, rule, votes);
+        return;
+    }
+    let judges = u32::try_from(settings.llm_judge_panel.len() + 1).unwrap_or(u32::MAX);
+    let all = votes.saturating_mul(judges);
+    if all > 1 && all.is_multiple_of(2) {
+        let rule = format!("makes {all} votes of {judges} judges together, which can be a tie");
+        findings.warning(key, rule, votes);
+    }
+    let extra_args = settings.llm_judge_extra_args.as_ref();
+    let temperature = extra_args.and_then(|args| args.get("temperature")?.as_f64());
+    if votes > 1 && temperature == Some(0.0) {
+        let rule = "several votes of one judge at temperature 0 are one vote repeated";
+        findings.warning(key, rule, votes);
+    }
 }
 
 fn list<'a>(ids: impl Iterator<Item = &'a str>) -> String {

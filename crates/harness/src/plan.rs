@@ -173,12 +173,7 @@ fn replace_judge(task: &mut Task, judge: &str) {
     match &mut task.grading_settings {
         Some(settings) => judge.clone_into(&mut settings.llm_judge_model),
         None => {
-            task.grading_settings = Some(GradingSettings {
-                llm_judge_model: judge.to_owned(),
-                llm_judge_extra_args: None,
-                llm_judge_system_prompt: None,
-                llm_judge_model_rates: None,
-            });
+            task.grading_settings = Some(GradingSettings::of(judge));
         }
     }
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::Instant;
 use uuid::Uuid;
 
@@ -19,6 +20,7 @@ pub struct Model {
     provider: Arc<dyn Provider>,
     retry: RetryPolicy,
     price: Option<Price>,
+    slots: Option<Arc<Semaphore>>,
 }
 
 /// How often and how patiently a call is repeated (`spec/llm.md` §7).
@@ -92,6 +94,7 @@ impl Model {
             provider,
             retry: RetryPolicy::default(),
             price: None,
+            slots: None,
         }
     }
 
@@ -106,6 +109,14 @@ impl Model {
     #[must_use]
     pub fn with_price(mut self, price: Option<Price>) -> Self {
         self.price = price;
+        self
+    }
+
+    /// The same model, of which each attempt holds one of `slots` while it is in flight. Waits
+    /// between attempts hold none, and waiting for a slot counts for no time limit.
+    #[must_use]
+    pub fn with_slots(mut self, slots: Arc<Semaphore>) -> Self {
+        self.slots = Some(slots);
         self
     }
 
@@ -176,9 +187,14 @@ impl Model {
             None => Uuid::new_v4().to_string(),
         };
         let started = Instant::now();
+        let mut queued = Duration::ZERO;
         let mut attempt = 1;
         loop {
-            let left = self.retry.total.saturating_sub(started.elapsed());
+            let asked_at = Instant::now();
+            let slot = self.slot().await?;
+            queued += asked_at.elapsed();
+            let spent = started.elapsed().saturating_sub(queued);
+            let left = self.retry.total.saturating_sub(spent);
             let mut one = request;
             one.labels.call_id = Some(&call_id);
             one.labels.attempt = Some(attempt);
@@ -186,7 +202,9 @@ impl Model {
                 Ok(reply) => return Ok(self.response(reply, attempt, started.elapsed())),
                 Err(error) => error,
             };
-            let left = self.retry.total.saturating_sub(started.elapsed());
+            drop(slot);
+            let spent = started.elapsed().saturating_sub(queued);
+            let left = self.retry.total.saturating_sub(spent);
             let wait = self.retry.wait_after(attempt, &error, fastrand::f64());
             if !error.is_retryable() || attempt >= attempts || wait >= left {
                 return Err(error);
@@ -206,6 +224,16 @@ impl Model {
             tokio::time::sleep(wait).await;
             attempt += 1;
         }
+    }
+
+    async fn slot(&self) -> Result<Option<SemaphorePermit<'_>>, ChatError> {
+        let Some(slots) = &self.slots else {
+            return Ok(None);
+        };
+        slots.acquire().await.map(Some).map_err(|_| {
+            let text = "no more calls are made";
+            ChatError::new(ChatErrorKind::Budget, self.provider(), text)
+        })
     }
 
     async fn attempt(

@@ -16,8 +16,9 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use llm_client::{
     CallLabels, ChatError, ChatErrorKind, ChatRequest, ChatResponse, Model, Provider, Reply,
-    RetryPolicy,
+    RetryNotice, RetryPolicy,
 };
+use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
 /// Fails as told, then answers. Every attempt takes a while.
@@ -210,4 +211,46 @@ async fn a_slow_attempt_is_cut_off_and_repeated() {
     assert!(error.message.contains("10s"), "{error}");
     assert!(started.elapsed() >= Duration::from_secs(20));
     assert!(started.elapsed() <= Duration::from_secs(22));
+}
+
+#[tokio::test(start_paused = true)]
+async fn waiting_holds_no_slot_and_waiting_for_one_is_not_time_spent() {
+    let slots = Arc::new(Semaphore::new(1));
+    let provider = Failing {
+        failures: Mutex::new(vec![failure(ChatErrorKind::RateLimit, Some(30))]),
+        takes: Duration::from_secs(2),
+    };
+    let short = RetryPolicy {
+        total: Duration::from_secs(60),
+        ..policy()
+    };
+    let model = Model::new("failing/m", Arc::new(provider))
+        .with_retry(short)
+        .with_slots(Arc::clone(&slots));
+    let extra_args = Object::new();
+    let request = ChatRequest {
+        messages: &[],
+        tools: &[],
+        extra_args: &extra_args,
+        timeout: Duration::from_secs(600),
+        labels: CallLabels::default(),
+    };
+    let held = Arc::clone(&slots).acquire_owned().await.unwrap();
+    let started = Instant::now();
+    let free_in_wait = Mutex::new(Vec::new());
+    let on_retry = |_: RetryNotice<'_>| {
+        free_in_wait.lock().unwrap().push(slots.available_permits());
+    };
+    let (answer, ()) = tokio::join!(
+        model.chat(request, &on_retry),
+        // Longer than the call's total.
+        async {
+            tokio::time::sleep(Duration::from_secs(100)).await;
+            drop(held);
+        }
+    );
+    assert!(answer.is_ok(), "{answer:?}");
+    assert_eq!(*free_in_wait.lock().unwrap(), [1]);
+    assert_eq!(started.elapsed().as_secs(), 100 + 2 + 30 + 2);
+    assert_eq!(slots.available_permits(), 1);
 }

@@ -43,6 +43,17 @@ impl Context {
         Self { limit, multiplier }
     }
 
+    /// The context that a prompt for all models of `names` has to fit into.
+    pub(crate) fn of_all<'a>(names: impl Iterator<Item = &'a str>) -> Self {
+        names
+            .map(Self::of)
+            .reduce(|a, b| Self {
+                limit: a.limit.min(b.limit),
+                multiplier: a.multiplier.max(b.multiplier),
+            })
+            .unwrap_or_else(|| Self::of(""))
+    }
+
     /// Tokens of `text`.
     pub(crate) fn tokens(&self, text: &str) -> u64 {
         scaled(tokens::of_text(text), self.multiplier)

@@ -1,50 +1,98 @@
-//! Asking a judge model for a verdict of a given shape (`spec/grading.md` §5.9, §9).
+//! Asking judge models for a verdict of a given shape (`spec/grading.md` §5.9, §9).
 
+mod ballot;
+mod cache;
 pub(crate) mod context;
+pub(crate) mod member;
+mod meter;
 pub(crate) mod prompts;
 pub(crate) mod reply;
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use formats::Object;
-use formats::chat::{Content, Message};
+use formats::chat::{Content, Message, ToolDefinition};
 use formats::grades::JudgeUsage;
 use formats::task::GradingSettings;
-use llm_client::{CallLabels, ChatErrorKind, ChatRequest, ChatResponse, Model, Models};
+use llm_client::{CallLabels, ChatErrorKind, ChatRequest, ChatResponse, Models};
 use serde_json::{Value, json};
-use tokio::sync::Semaphore;
 
+pub(crate) use self::ballot::agreement;
+pub use self::ballot::{Decision, Opinion, Ruling};
+use self::ballot::{Vote, count};
+use self::cache::{Cache, Key};
+use self::member::Member;
+pub(crate) use self::meter::sum;
+use self::meter::{Budget, Meter};
 use crate::error::{ErrorKind, EvalError};
 use crate::input::GradeOptions;
-
-/// Keys of a call that extra arguments must not replace (§9.2).
-const RESERVED: [&str; 5] = ["model", "messages", "tools", "stream", "stream_options"];
 
 /// Characters of a reply that are kept in a result and sent back with a correction.
 const KEPT_REPLY_CHARS: usize = 20_000;
 
-/// The judge model with the settings of one grading run. Cloning is cheap.
+/// Most votes of one judge on one question.
+pub(crate) const MAX_VOTES: u32 = 25;
+
+/// The judge models with the settings of one grading run. Cloning is cheap.
 #[derive(Clone)]
 pub struct Judge {
-    model: Model,
-    extra_args: Arc<Object>,
-    /// The system prompt that replaces the built-in one of the `output_llm` family.
-    pub(crate) system_prompt: Option<Arc<str>>,
+    /// The judge that the settings name first, and the others of the panel.
+    members: Arc<[Member]>,
+    /// How often each is asked.
+    votes: u32,
+    settings: Arc<JudgeSettings>,
     trajectory_id: Arc<str>,
-    slots: Arc<Semaphore>,
     attempts: u32,
     timeout: Duration,
-    meter: Arc<Mutex<JudgeUsage>>,
+    cache: Option<Arc<Cache>>,
+    budget: Arc<Budget>,
+    meter: Arc<Meter>,
+}
+
+/// What the grading settings say about verdicts.
+#[derive(Debug, Default)]
+pub(crate) struct JudgeSettings {
+    /// The system prompt that replaces the built-in one of the `output_llm` family.
+    pub(crate) system_prompt: Option<String>,
+    /// Whether a judge may say that it cannot tell.
+    pub(crate) cannot_assess: bool,
+    /// Whether negative criteria are judged.
+    pub(crate) negative_criteria: bool,
 }
 
 /// What the judge is shown.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct Question {
     /// Role and rules.
     pub system: String,
     /// The case: text, or text and pictures.
     pub user: Content,
+    /// The code of the markers in the texts, drawn for this question; empty without markers. It
+    /// makes no difference to the cache of answers.
+    pub code: String,
+    /// The temperature where the settings say nothing of arguments at all.
+    pub temperature: Option<f64>,
+}
+
+impl Question {
+    /// A question without markers.
+    pub fn new(system: impl Into<String>, user: impl Into<Content>) -> Self {
+        Self {
+            system: system.into(),
+            user: user.into(),
+            code: String::new(),
+            temperature: None,
+        }
+    }
+
+    /// The same question, whose markers have this code.
+    #[must_use]
+    pub fn with_code(mut self, code: impl Into<String>) -> Self {
+        self.code = code.into();
+        self
+    }
 }
 
 /// The shape that an answer must have.
@@ -57,7 +105,7 @@ pub struct Shape {
 }
 
 impl Judge {
-    /// The judge that `settings` name.
+    /// The judges that `settings` name.
     pub(crate) fn resolve(
         settings: Option<&GradingSettings>,
         models: &Models,
@@ -67,34 +115,31 @@ impl Judge {
         let settings = settings.ok_or_else(|| {
             EvalError::config("no judge is set: the grading settings lack `llm_judge_model`")
         })?;
-        let extra_args = extra_args(settings);
-        let model = models
-            .resolve(&settings.llm_judge_model, &extra_args)
-            .map_err(|error| EvalError::from(&error))?;
+        let members = member::named(settings)
+            .iter()
+            .map(|named| named.resolve(models, options))
+            .collect::<Result<Vec<Member>, EvalError>>()?;
         let system_prompt = settings
             .llm_judge_system_prompt
-            .as_deref()
-            .filter(|prompt| !prompt.is_empty())
-            .map(Arc::from);
-        Ok(Self::new(model, extra_args, trajectory_id, options).with_system_prompt(system_prompt))
-    }
-
-    fn new(model: Model, extra_args: Object, trajectory_id: &str, options: &GradeOptions) -> Self {
-        Self {
-            model,
-            extra_args: Arc::new(extra_args),
-            system_prompt: None,
+            .clone()
+            .filter(|prompt| !prompt.is_empty());
+        Ok(Self {
+            members: members.into(),
+            votes: settings.llm_judge_votes.unwrap_or(1).clamp(1, MAX_VOTES),
+            settings: Arc::new(JudgeSettings {
+                // A prompt of others does not tell what `null` means.
+                cannot_assess: settings.llm_judge_cannot_assess.unwrap_or(false)
+                    && system_prompt.is_none(),
+                negative_criteria: settings.llm_judge_negative_criteria.unwrap_or(false),
+                system_prompt,
+            }),
             trajectory_id: Arc::from(trajectory_id),
-            slots: Arc::clone(&options.judge_slots),
             attempts: options.judge_attempts.max(1),
             timeout: options.judge_timeout,
+            cache: options.judge_cache.clone().map(|f| Arc::new(Cache::new(f))),
+            budget: Arc::new(Budget::new(options.max_judge_usd)),
             meter: Arc::default(),
-        }
-    }
-
-    fn with_system_prompt(mut self, prompt: Option<Arc<str>>) -> Self {
-        self.system_prompt = prompt;
-        self
+        })
     }
 
     /// The same judge with a meter of its own.
@@ -107,16 +152,52 @@ impl Judge {
 
     /// What was used since the judge got its meter.
     pub(crate) fn usage(&self) -> JudgeUsage {
-        *self.meter.lock().unwrap_or_else(PoisonError::into_inner)
+        self.meter.usage()
     }
 
-    /// The judge's full name, `provider/model`.
+    pub(crate) fn settings(&self) -> &JudgeSettings {
+        &self.settings
+    }
+
+    /// The first judge's full name, `provider/model`.
     #[must_use]
     pub fn model_name(&self) -> &str {
-        self.model.name()
+        self.members[0].model.name()
     }
 
-    /// Asks `question` until `read` accepts the reply, at most as often as the options say.
+    /// The judges' full names, the first one first.
+    pub(crate) fn model_names(&self) -> impl Iterator<Item = &str> {
+        self.members.iter().map(|member| member.model.name())
+    }
+
+    /// Asks all judges for their votes on `question` and counts them. Each is asked as by
+    /// [`ask`](Self::ask).
+    ///
+    /// # Errors
+    /// [`ErrorKind::CannotAssess`] where the judges cannot tell or have no majority, and the errors
+    /// of [`ask`](Self::ask) where so many votes failed that the others decide nothing.
+    pub async fn decide(
+        &self,
+        question: Question,
+        shape: &Shape,
+        read: impl Fn(&str) -> Result<Opinion, String> + Sync + Send,
+    ) -> Result<Ruling, EvalError> {
+        let (question, read) = (&question, &read);
+        let votes = self.members.iter().flat_map(|member| {
+            (0..self.votes).map(move |number| {
+                Box::pin(async move {
+                    Vote {
+                        judge: member.model.name().to_owned(),
+                        outcome: self.answer(member, number, question, shape, read).await,
+                    }
+                })
+            })
+        });
+        count(futures::future::join_all(votes).await)
+    }
+
+    /// Asks the first judge `question` until `read` accepts the reply, at most as often as the
+    /// options say.
     ///
     /// A reply that cannot be read is sent back with the reason. The provider is asked for an
     /// answer of `shape`; one that cannot enforce shapes is asked without.
@@ -130,25 +211,69 @@ impl Judge {
         shape: &Shape,
         read: impl Fn(&str) -> Result<T, String>,
     ) -> Result<T, EvalError> {
+        Box::pin(self.answer(&self.members[0], 0, &question, shape, &read)).await
+    }
+
+    /// The answer of `member`, the cached one if there is one.
+    async fn answer<T>(
+        &self,
+        member: &Member,
+        vote: u32,
+        question: &Question,
+        shape: &Shape,
+        read: &impl Fn(&str) -> Result<T, String>,
+    ) -> Result<T, EvalError> {
         let opening = [
-            Message::system(question.system),
-            text_or_blocks(question.user),
+            Message::system(question.system.as_str()),
+            text_or_blocks(question.user.clone()),
         ];
-        let mut messages = opening.to_vec();
-        let mut extra_args = (*self.extra_args).clone();
+        let mut extra_args = member.extra_args.clone();
+        if let (true, Some(temperature)) = (member.plain, question.temperature) {
+            extra_args.insert("temperature".to_owned(), temperature.into());
+        }
         extra_args
             .entry("response_format")
             .or_insert_with(|| response_format(shape));
+        let kept = self.cache.as_ref().map(|cache| {
+            let parts = json!({
+                "model": member.model.name(), "extra_args": extra_args, "messages": opening, "vote": vote,
+            });
+            (cache, Key::of(&parts, &question.code))
+        });
+        if let Some((cache, key)) = &kept
+            && let Some(reply) = cache.get(key).await
+            && let Ok(answer) = read(&reply)
+        {
+            self.meter.cached();
+            return Ok(answer);
+        }
+        let (answer, reply) =
+            Box::pin(self.until_read(member, &opening, &mut extra_args, read)).await?;
+        if let Some((cache, key)) = &kept {
+            cache.put(key, member.model.name(), &reply).await;
+        }
+        Ok(answer)
+    }
+
+    /// Asks until `read` accepts the reply, which comes second.
+    async fn until_read<T>(
+        &self,
+        member: &Member,
+        opening: &[Message],
+        extra_args: &mut Object,
+        read: &impl Fn(&str) -> Result<T, String>,
+    ) -> Result<(T, String), EvalError> {
+        let mut messages = opening.to_vec();
         let mut unread = Vec::new();
         for _ in 0..self.attempts {
-            let response = self.call(&messages, &mut extra_args).await?;
+            let response = self.call(member, &messages, &[], extra_args).await?;
             let text = response.message.text().into_owned();
             let problem = match read(&text) {
-                Ok(answer) => return Ok(answer),
+                Ok(answer) => return Ok((answer, text)),
                 Err(problem) => problem,
             };
-            tracing::warn!(judge = self.model_name(), %problem, "unreadable reply of the judge");
-            messages = correction(&opening, &text, &problem);
+            tracing::warn!(judge = member.model.name(), %problem, "unreadable reply of the judge");
+            messages = correction(opening, &text, &problem);
             unread.push(json!({
                 "problem": problem,
                 "finish_reason": response.finish_reason.as_str(),
@@ -166,19 +291,31 @@ impl Judge {
         Err(EvalError::new(ErrorKind::JudgeOutput, message).with_value("judge_replies", unread))
     }
 
-    /// One call. Where the provider refuses the response format, the call is made again without.
-    async fn call(
+    /// One call to the first judge in a conversation with tools, without a shape.
+    pub(crate) async fn converse(
         &self,
         messages: &[Message],
+        tools: &[ToolDefinition],
+    ) -> Result<ChatResponse, EvalError> {
+        let member = &self.members[0];
+        let mut extra_args = member.extra_args.clone();
+        Box::pin(self.call(member, messages, tools, &mut extra_args)).await
+    }
+
+    /// One call. Where the provider refuses the response format, or a temperature that nobody
+    /// asked for, the call is made again without.
+    async fn call(
+        &self,
+        member: &Member,
+        messages: &[Message],
+        tools: &[ToolDefinition],
         extra_args: &mut Object,
     ) -> Result<ChatResponse, EvalError> {
         loop {
-            let _slot = self.slots.acquire().await.map_err(|_| {
-                EvalError::new(ErrorKind::Cancelled, "the judge takes no more calls")
-            })?;
+            self.budget.check()?;
             let request = ChatRequest {
                 messages,
-                tools: &[],
+                tools,
                 extra_args,
                 timeout: self.timeout,
                 labels: CallLabels {
@@ -187,55 +324,30 @@ impl Judge {
                     ..CallLabels::default()
                 },
             };
-            match Box::pin(self.model.chat(request, &|_| {})).await {
+            match Box::pin(member.model.chat(request, &|_| {})).await {
                 Ok(response) => {
-                    self.account(&response);
+                    self.meter.add(&response);
+                    self.budget.add(&response);
                     return Ok(response);
                 }
-                Err(error)
-                    if error.kind == ChatErrorKind::UnsupportedParameter
-                        && extra_args.shift_remove("response_format").is_some() =>
-                {
-                    tracing::info!(judge = self.model_name(), "asked without a response format");
+                Err(error) => {
+                    let refused = error.kind == ChatErrorKind::UnsupportedParameter;
+                    let ours: &[&str] = match (member.plain, error.message.contains("temperature"))
+                    {
+                        (true, true) => &["temperature", "response_format"],
+                        (true, false) => &["response_format", "temperature"],
+                        (false, _) => &["response_format"],
+                    };
+                    let dropped = ours
+                        .iter()
+                        .find(|key| refused && extra_args.shift_remove(**key).is_some());
+                    let Some(key) = dropped else {
+                        return Err(EvalError::from(&error));
+                    };
+                    tracing::info!(judge = member.model.name(), key, "asked again without");
                 }
-                Err(error) => return Err(EvalError::from(&error)),
             }
         }
-    }
-
-    fn account(&self, response: &ChatResponse) {
-        let mut meter = self.meter.lock().unwrap_or_else(PoisonError::into_inner);
-        meter.calls += 1;
-        if let Some(usage) = &response.usage {
-            meter.prompt_tokens += usage.prompt_tokens;
-            meter.completion_tokens += usage.completion_tokens;
-        }
-        match response.cost_usd {
-            Some(cost) => meter.cost_usd += cost,
-            None => meter.unpriced_calls += 1,
-        }
-    }
-}
-
-/// The extra arguments of every judge call, without those that the call itself decides.
-pub(crate) fn extra_args(settings: &GradingSettings) -> Object {
-    let mut extra_args = settings.llm_judge_extra_args.clone().unwrap_or_default();
-    for key in RESERVED {
-        if extra_args.shift_remove(key).is_some() {
-            tracing::warn!(key, "ignored in `llm_judge_extra_args`");
-        }
-    }
-    extra_args
-}
-
-/// The sum of two accounts.
-pub(crate) fn sum(a: JudgeUsage, b: JudgeUsage) -> JudgeUsage {
-    JudgeUsage {
-        calls: a.calls + b.calls,
-        prompt_tokens: a.prompt_tokens + b.prompt_tokens,
-        completion_tokens: a.completion_tokens + b.completion_tokens,
-        cost_usd: a.cost_usd + b.cost_usd,
-        unpriced_calls: a.unpriced_calls + b.unpriced_calls,
     }
 }
 
@@ -267,7 +379,7 @@ fn correction(opening: &[Message], reply: &str, problem: &str) -> Vec<Message> {
 }
 
 /// At most `limit` characters of `text`.
-fn beginning(text: &str, limit: usize) -> &str {
+pub(crate) fn beginning(text: &str, limit: usize) -> &str {
     text.char_indices()
         .nth(limit)
         .map_or(text, |(end, _)| &text[..end])

@@ -9,46 +9,60 @@ use formats::Object;
 use serde::Deserialize;
 use serde_json::Value;
 
+use super::ballot::{Decision, Opinion};
 use crate::settings::as_flag;
 
-/// The verdict of the `output_llm` family.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct CriterionVerdict {
-    pub(crate) rationale: String,
-    pub(crate) is_criteria_true: bool,
+/// Reads a verdict on a criterion. `null` (or the word `cannot_assess`) is a verdict only where
+/// `may_abstain`.
+pub(crate) fn criterion_verdict(reply: &str, may_abstain: bool) -> Result<Opinion, String> {
+    verdict_by("is_criteria_true", "rationale", may_abstain, reply)
 }
 
-/// Reads a verdict on a criterion.
-pub(crate) fn criterion_verdict(reply: &str) -> Result<CriterionVerdict, String> {
-    let objects = objects_with(reply, &["rationale", "is_criteria_true"])?;
-    let mut verdicts = objects.iter().map(|object| {
-        let word = &object["is_criteria_true"];
-        let is_criteria_true = as_flag(word)
-            .ok_or_else(|| format!("`is_criteria_true` must be true or false, got {word}"))?;
-        Ok::<_, String>(CriterionVerdict {
-            rationale: rationale(&object["rationale"])?,
-            is_criteria_true,
-        })
-    });
-    let mut verdict = verdicts
-        .next()
-        .ok_or("no JSON object with `rationale` and `is_criteria_true` in it")??;
-    for later in verdicts {
-        let later = later?;
-        if later.is_criteria_true != verdict.is_criteria_true {
+/// Reads a verdict: the object of the reply with the keys `decision` and `rationale`. Several must
+/// agree, and the last one speaks. All its other keys are the details.
+pub(crate) fn verdict_by(
+    decision: &str,
+    rationale: &str,
+    may_abstain: bool,
+    reply: &str,
+) -> Result<Opinion, String> {
+    let objects = objects_with(reply, &[rationale, decision])?;
+    let mut opinion: Option<Opinion> = None;
+    for object in objects {
+        let later = Opinion {
+            decision: decided(decision, &object[decision], may_abstain)?,
+            rationale: text_of(rationale, &object[rationale])?,
+            details: object
+                .into_iter()
+                .filter(|(key, _)| key != decision && key != rationale)
+                .collect(),
+        };
+        if opinion
+            .as_ref()
+            .is_some_and(|former| former.decision != later.decision)
+        {
             return Err("it holds verdicts that contradict each other".to_owned());
         }
-        verdict = later;
+        opinion = Some(later);
     }
-    Ok(verdict)
+    opinion.ok_or_else(|| format!("no JSON object with `{rationale}` and `{decision}` in it"))
+}
+
+fn decided(key: &str, word: &Value, may_abstain: bool) -> Result<Decision, String> {
+    if may_abstain && (word.is_null() || word == Decision::CannotAssess.as_str()) {
+        return Ok(Decision::CannotAssess);
+    }
+    as_flag(word)
+        .map(Decision::of)
+        .ok_or_else(|| format!("`{key}` must be true or false, got {word}"))
 }
 
 /// Text stays, an object becomes its JSON text.
-fn rationale(value: &Value) -> Result<String, String> {
+fn text_of(key: &str, value: &Value) -> Result<String, String> {
     match value {
         Value::String(text) => Ok(text.clone()),
         Value::Object(_) => Ok(value.to_string()),
-        other => Err(format!("`rationale` must be text, got {other}")),
+        other => Err(format!("`{key}` must be text, got {other}")),
     }
 }
 
@@ -197,7 +211,7 @@ mod tests {
     use super::*;
 
     fn verdict(reply: &str) -> Result<bool, String> {
-        criterion_verdict(reply).map(|verdict| verdict.is_criteria_true)
+        criterion_verdict(reply, false).map(|verdict| verdict.decision == Decision::Met)
     }
 
     const YES: &str = r#"{"is_criteria_true":true,"rationale":"x"}"#;
@@ -229,15 +243,27 @@ mod tests {
     #[test]
     fn an_object_as_rationale_becomes_its_text() {
         let reply = r#"{"is_criteria_true":0,"rationale":{"a":1}}"#;
-        let verdict = criterion_verdict(reply).unwrap();
+        let verdict = criterion_verdict(reply, true).unwrap();
         assert_eq!(verdict.rationale, r#"{"a":1}"#);
-        assert!(!verdict.is_criteria_true);
+        assert_eq!(verdict.decision, Decision::NotMet);
     }
 
     #[test]
     fn agreeing_verdicts_count_and_the_last_one_speaks() {
         let reply = format!(r#"{YES} and again {{"rationale":"later","is_criteria_true":"yes"}}"#);
-        assert_eq!(criterion_verdict(&reply).unwrap().rationale, "later");
+        assert_eq!(criterion_verdict(&reply, false).unwrap().rationale, "later");
+    }
+
+    #[test]
+    fn to_abstain_is_a_verdict_only_where_it_is_offered() {
+        for word in ["null", "\"cannot_assess\""] {
+            let reply = format!(r#"{{"rationale":"cut","is_criteria_true":{word}}}"#);
+            let verdict = criterion_verdict(&reply, true).unwrap();
+            assert_eq!(verdict.decision, Decision::CannotAssess);
+            assert!(criterion_verdict(&reply, false).is_err());
+            // It contradicts the others like any other verdict.
+            assert!(criterion_verdict(&format!("{reply} {YES}"), true).is_err());
+        }
     }
 
     #[test]

@@ -118,7 +118,7 @@ fn surprises_are_warned_of() {
     let text = problems(&case).join("\n");
     for part in [
         "warning: verifier `v1`, `expected_file_type`: unknown file type; everything is judged, got \"Poems\"",
-        "warning: verifier `v1`, `negative_criteria`: is not evaluated",
+        "warning: verifier `v1`, `negative_criteria`: is judged only if the grading settings say",
         "warning: scoring config, `cap`: unknown key",
         "warning: scoring config, `scoring_defn_id`: no verifier has a `task_id`",
     ] {

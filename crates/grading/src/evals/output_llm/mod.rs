@@ -50,7 +50,8 @@ pub(crate) struct OutputLlmValues {
     /// What the author adds to the criterion; shown to the judge only if the eval config says so.
     #[serde(default)]
     criteria_explanation: String,
-    /// Not evaluated.
+    /// A fault that costs the score -1 where the criterion is not met; judged only if the grading
+    /// settings say `llm_judge_negative_criteria`.
     #[serde(default)]
     negative_criteria: String,
 }
@@ -113,10 +114,6 @@ impl Eval for OutputLlm {
             ),
             Ok(_) => {}
         }
-        if !values.negative_criteria.trim().is_empty() {
-            let rule = "is not evaluated";
-            findings.warning("negative_criteria", rule, values.negative_criteria.as_str());
-        }
     }
 
     async fn evaluate(
@@ -126,52 +123,154 @@ impl Eval for OutputLlm {
         case: &Case,
     ) -> Result<Verdict, EvalError> {
         let target = Target::of(values.expected_file_type.as_ref()).unwrap_or(Target::All);
-        let changes = if target.has_files() {
-            Some(case.evidence.changes().await?)
-        } else {
-            None
-        };
-        let artifacts = match filter(values, &target, changes.as_deref()) {
-            Ok(artifacts) => artifacts,
-            Err(failed) => return Ok(failed),
-        };
-        let judge = case.judge()?;
-        let context = Context::of(judge.model_name());
-        let task = case.evidence.task_text();
-        let selection = selection::select(judge, context, &task, &values.criteria, artifacts).await;
-        let references = references(values, case).await?;
-        let material = Material {
-            target: &target,
-            task: &task,
-            answer: case.evidence.answer(),
+        let examination = Examination {
             criterion: values.criteria.trim(),
             explanation: if config.include_criteria_explanation {
                 values.criteria_explanation.trim()
             } else {
                 ""
             },
+            target: &target,
+            files: &values.expected_output_files,
+            references: &values.artifacts_to_reference,
+            guard: config.scattergunning_guard == Value::Bool(true),
+            own_prompt: true,
+            negative: false,
+        };
+        let mut verdict = examination.verdict(case).await?;
+        let negative = values.negative_criteria.trim();
+        if verdict.score > 0.0 || negative.is_empty() || !negatives_are_judged(case) {
+            return Ok(verdict);
+        }
+        let fault = Examination {
+            criterion: negative,
+            explanation: "",
+            negative: true,
+            ..examination
+        };
+        let found = fault.verdict(case).await?;
+        let violated = found.score > 0.0;
+        // The words are the reference's: a negative criterion that "passes" is violated (§5.11).
+        let grade = grade(violated).into();
+        verdict.values.insert("negative_grade".to_owned(), grade);
+        let rationale = found.values.get("grade_rationale").cloned();
+        verdict.values.insert(
+            "negative_grade_rationale".to_owned(),
+            rationale.unwrap_or_default(),
+        );
+        if violated {
+            verdict.score = -1.0;
+        }
+        Ok(verdict)
+    }
+}
+
+/// Whether the settings want negative criteria judged. Without a judge there was none to fail.
+fn negatives_are_judged(case: &Case) -> bool {
+    case.judge()
+        .is_ok_and(|judge| judge.settings().negative_criteria)
+}
+
+/// One question of the family: a criterion, and what of the output it is about.
+#[derive(Clone, Copy)]
+pub(super) struct Examination<'a> {
+    pub(super) criterion: &'a str,
+    pub(super) explanation: &'a str,
+    pub(super) target: &'a Target,
+    /// Names of files; empty for all.
+    pub(super) files: &'a [String],
+    pub(super) references: &'a [Reference],
+    pub(super) guard: bool,
+    /// Whether the settings may replace the system prompt.
+    pub(super) own_prompt: bool,
+    /// Whether the criterion describes a fault.
+    pub(super) negative: bool,
+}
+
+impl Examination<'_> {
+    /// Asks the judges, unless it is clear without them.
+    pub(super) async fn verdict(&self, case: &Case) -> Result<Verdict, EvalError> {
+        let changes = if self.target.has_files() {
+            Some(case.evidence.changes().await?)
+        } else {
+            None
+        };
+        let artifacts = match self.filter(changes.as_deref()) {
+            Ok(artifacts) => artifacts,
+            Err(failed) => return Ok(failed),
+        };
+        let judge = case.judge()?;
+        let context = Context::of_all(judge.model_names());
+        let task = case.evidence.task_text();
+        let selection = selection::select(judge, context, &task, self.criterion, artifacts).await;
+        let references = references(self.references, case).await?;
+        let system_prompt = judge.settings().system_prompt.as_deref();
+        let system_prompt = system_prompt.filter(|_| self.own_prompt);
+        let may_abstain = judge.settings().cannot_assess;
+        let material = Material {
+            target: self.target,
+            task: &task,
+            answer: case.evidence.answer(),
+            criterion: self.criterion,
+            explanation: self.explanation,
             artifacts: selection.artifacts.iter().map(|a| Exhibit::of(a)).collect(),
             references: references.iter().map(Exhibit::reference).collect(),
-            system_prompt: judge.system_prompt.as_deref(),
-            guard: config.scattergunning_guard == Value::Bool(true),
+            system_prompt,
+            guard: self.guard,
+            cannot_assess: may_abstain,
+            negative: self.negative,
         };
         let (question, cut) = material.question(context)?;
-        let verdict = judge
-            .ask(question, &shape(), reply::criterion_verdict)
+        let ruling = judge
+            .decide(question, &shape(may_abstain), |reply| {
+                reply::criterion_verdict(reply, may_abstain)
+            })
             .await?;
         let mut described = object(json!({
-            "judge_grade": grade(verdict.is_criteria_true),
-            "grade_rationale": verdict.rationale,
+            "judge_grade": grade(ruling.met),
+            "grade_rationale": ruling.rationale,
             "evaluated_artifacts": names(&selection.artifacts),
             "judge_prompt": OUTPUT_LLM.provenance(),
         }));
+        described.extend(ruling.votes);
         if let Some(account) = selection.account {
             described.insert("artifact_selection".to_owned(), account);
         }
         if cut {
             described.insert("evidence_cut".to_owned(), true.into());
         }
-        Ok(Verdict::new(verdict.is_criteria_true, described))
+        Ok(Verdict::new(ruling.met, described))
+    }
+
+    /// The artifacts that the criterion is about. Where it asks for files and there are none, the
+    /// verdict is clear without a judge.
+    fn filter<'a>(&self, changes: Option<&'a Changes>) -> Result<Vec<&'a Artifact>, Verdict> {
+        let mut artifacts: Vec<&Artifact> = changes
+            .map_or(&[][..], |changes| &changes.artifacts)
+            .iter()
+            .filter(|artifact| self.target.accepts(artifact))
+            .collect();
+        if let Target::Files { label, .. } = self.target
+            && artifacts.is_empty()
+        {
+            let reason =
+                format!("The criterion is about {label}, and the agent changed no such file.");
+            return Err(auto_fail(&reason, "no_matching_file_type"));
+        }
+        let wanted: Vec<&str> = self
+            .files
+            .iter()
+            .map(|name| name.trim().trim_start_matches('/'))
+            .filter(|name| !name.is_empty())
+            .collect();
+        if self.target.has_files() && !wanted.is_empty() {
+            artifacts.retain(|artifact| target::is_named(&artifact.path, &wanted));
+            if artifacts.is_empty() {
+                let reason = format!("The agent changed none of the files {}.", wanted.join(", "));
+                return Err(auto_fail(&reason, "no_matching_expected_output_file"));
+            }
+        }
+        Ok(artifacts)
     }
 }
 
@@ -184,7 +283,12 @@ fn names(artifacts: &[&Artifact]) -> String {
     names.join(", ")
 }
 
-fn shape() -> Shape {
+fn shape(may_abstain: bool) -> Shape {
+    let decision = if may_abstain {
+        json!(["boolean", "null"])
+    } else {
+        json!("boolean")
+    };
     Shape {
         name: "criterion_verdict",
         schema: json!({
@@ -197,7 +301,7 @@ fn shape() -> Shape {
                     "description": "The evidence and the assessment",
                 },
                 "is_criteria_true": {
-                    "type": "boolean",
+                    "type": decision,
                     "title": "Is Criteria True",
                     "description": "Whether the criterion is met",
                 },
@@ -206,40 +310,6 @@ fn shape() -> Shape {
             "additionalProperties": false,
         }),
     }
-}
-
-/// The artifacts that the criterion is about. Where it asks for files and there are none, the
-/// verdict is clear without a judge.
-fn filter<'a>(
-    values: &OutputLlmValues,
-    target: &Target,
-    changes: Option<&'a Changes>,
-) -> Result<Vec<&'a Artifact>, Verdict> {
-    let mut artifacts: Vec<&Artifact> = changes
-        .map_or(&[][..], |changes| &changes.artifacts)
-        .iter()
-        .filter(|artifact| target.accepts(artifact))
-        .collect();
-    if let Target::Files { label, .. } = target
-        && artifacts.is_empty()
-    {
-        let reason = format!("The criterion is about {label}, and the agent changed no such file.");
-        return Err(auto_fail(&reason, "no_matching_file_type"));
-    }
-    let wanted: Vec<&str> = values
-        .expected_output_files
-        .iter()
-        .map(|name| name.trim().trim_start_matches('/'))
-        .filter(|name| !name.is_empty())
-        .collect();
-    if target.has_files() && !wanted.is_empty() {
-        artifacts.retain(|artifact| target::is_named(&artifact.path, &wanted));
-        if artifacts.is_empty() {
-            let reason = format!("The agent changed none of the files {}.", wanted.join(", "));
-            return Err(auto_fail(&reason, "no_matching_expected_output_file"));
-        }
-    }
-    Ok(artifacts)
 }
 
 fn auto_fail(rationale: &str, reason: &str) -> Verdict {
@@ -255,12 +325,11 @@ fn auto_fail(rationale: &str, reason: &str) -> Verdict {
     )
 }
 
-async fn references(values: &OutputLlmValues, case: &Case) -> Result<Vec<InitialFile>, EvalError> {
-    if values.artifacts_to_reference.is_empty() {
+async fn references(wanted: &[Reference], case: &Case) -> Result<Vec<InitialFile>, EvalError> {
+    if wanted.is_empty() {
         return Ok(Vec::new());
     }
-    let wanted = values
-        .artifacts_to_reference
+    let wanted = wanted
         .iter()
         .map(|reference| (reference.name.clone(), reference.index))
         .collect();

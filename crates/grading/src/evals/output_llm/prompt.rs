@@ -22,6 +22,10 @@ pub(super) struct Material<'a> {
     /// The prompt that replaces the built-in one.
     pub(super) system_prompt: Option<&'a str>,
     pub(super) guard: bool,
+    /// Whether the judge may say that it cannot tell.
+    pub(super) cannot_assess: bool,
+    /// Whether the criterion is one that must not be met.
+    pub(super) negative: bool,
 }
 
 #[derive(Serialize)]
@@ -37,11 +41,13 @@ struct UserPrompt<'a> {
     references_cut: bool,
     nothing: &'a str,
     scope: &'a str,
+    negative: bool,
 }
 
 #[derive(Serialize)]
 struct SystemPrompt {
     references: bool,
+    cannot_assess: bool,
 }
 
 impl Material<'_> {
@@ -66,7 +72,7 @@ impl Material<'_> {
             }
             Content::Blocks(blocks)
         };
-        Ok((Question { system, user }, cut))
+        Ok((Question::new(system, user).with_code(code), cut))
     }
 
     fn system(&self) -> Result<String, EvalError> {
@@ -76,6 +82,7 @@ impl Material<'_> {
                 "system",
                 &SystemPrompt {
                     references: !self.references.is_empty(),
+                    cannot_assess: self.cannot_assess,
                 },
             )?,
         };
@@ -176,6 +183,7 @@ impl Material<'_> {
                 references_cut: cut(&self.references),
                 nothing,
                 scope: &scope,
+                negative: self.negative,
             },
         )
     }

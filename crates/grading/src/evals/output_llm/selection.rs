@@ -110,10 +110,8 @@ async fn ask(
     let frame = context.tokens(&system) + context.tokens(&render(&empty)?);
     let budget = context.share(USABLE).saturating_sub(frame + RESERVE);
     exhibit::fit(context, &mut shown, budget);
-    let question = Question {
-        system,
-        user: render(&shown)?.into(),
-    };
+    let mut question = Question::new(system, render(&shown)?).with_code(&code);
+    question.temperature = Some(0.0);
     let count = artifacts.len();
     judge
         .ask(question, &shape(), |text| chosen(text, count))
