@@ -2,7 +2,8 @@
 
 use std::path::PathBuf;
 
-use clap::Parser;
+use clap::{Parser, ValueEnum};
+use grading::OnVerifierError;
 
 /// Grades one trajectory against its verifiers and writes the grades.
 ///
@@ -48,7 +49,57 @@ pub(crate) struct Flags {
     /// Judge only the verifiers that ended in an error in the existing `--output` file
     #[arg(long, requires = "output")]
     pub(crate) only_errors: bool,
+    /// There is no transcript: leave out the verifiers that need one
+    #[arg(long)]
+    pub(crate) skip_trajectory_verifiers: bool,
+    /// What becomes of the score where a verifier could not be judged
+    #[arg(long, value_enum, default_value_t = OnError::FailRun)]
+    pub(crate) on_verifier_error: OnError,
+    /// Judge a verifier only if all that it depends on passed
+    #[arg(long)]
+    pub(crate) only_after_passed: bool,
+    /// Folder in which answers of the judge are kept, so that the same question is not paid twice
+    #[arg(long, value_name = "DIR")]
+    pub(crate) judge_cache: Option<PathBuf>,
+    /// US dollars that the judge may cost
+    #[arg(long, value_name = "USD", value_parser = amount)]
+    pub(crate) max_judge_usd: Option<f64>,
+    /// Seconds that one call of the judge may take
+    #[arg(long, default_value_t = 600, value_parser = clap::value_parser!(u64).range(1..=86_400), value_name = "SECONDS")]
+    pub(crate) judge_timeout: u64,
+    /// Seconds that all verifiers together may take; no limit if absent
+    #[arg(long, value_parser = clap::value_parser!(u64).range(1..=604_800), value_name = "SECONDS")]
+    pub(crate) total_timeout: Option<u64>,
     /// End with the exit codes of the reference
     #[arg(long)]
     pub(crate) reference_exit_codes: bool,
+}
+
+/// What becomes of the score where a verifier could not be judged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[value(rename_all = "snake_case")]
+pub(crate) enum OnError {
+    /// There is none
+    FailRun,
+    /// The verifier counts with a score of 0
+    ScoreAsZero,
+    /// The score is that of the other verifiers
+    Exclude,
+}
+
+impl From<OnError> for OnVerifierError {
+    fn from(on_error: OnError) -> Self {
+        match on_error {
+            OnError::FailRun => Self::FailRun,
+            OnError::ScoreAsZero => Self::ScoreAsZero,
+            OnError::Exclude => Self::Exclude,
+        }
+    }
+}
+
+fn amount(text: &str) -> Result<f64, String> {
+    text.parse()
+        .ok()
+        .filter(|amount: &f64| amount.is_finite() && *amount >= 0.0)
+        .ok_or_else(|| "must be a number of at least 0".to_owned())
 }

@@ -3,6 +3,7 @@
 use std::io::Write as _;
 use std::path::Path;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use formats::document::{self, DocumentError};
 use formats::grades::{Grades, GradingStatus, VerifierResult, VerifierStatus};
@@ -28,6 +29,13 @@ async fn attempt(flags: &Flags) -> Result<Grades, Refused> {
     let input = input(flags)?;
     let options = GradeOptions {
         only: former(flags)?,
+        skip_trajectory_verifiers: flags.skip_trajectory_verifiers,
+        on_verifier_error: flags.on_verifier_error.into(),
+        only_after_passed: flags.only_after_passed,
+        judge_cache: flags.judge_cache.clone(),
+        max_judge_usd: flags.max_judge_usd,
+        judge_timeout: Duration::from_secs(flags.judge_timeout),
+        total_timeout: flags.total_timeout.map(Duration::from_secs),
         ..GradeOptions::default()
     };
     let models = Models::new(|name| variables.get(name));

@@ -39,6 +39,13 @@ pub trait Eval: Send + Sync + 'static {
         false
     }
 
+    /// Whether a verifier with these settings looks at what the agent said or called, so that it
+    /// cannot be judged without a transcript.
+    fn needs_transcript(&self, values: &Self::Values, config: &Self::Config) -> bool {
+        let _ = (values, config);
+        false
+    }
+
     /// Reports what is wrong with the settings beyond their types: patterns that do not compile,
     /// bounds that exclude each other, and so on. A reported error keeps the verifier from running.
     fn check(&self, values: &Self::Values, config: &Self::Config, findings: &mut Findings) {
@@ -115,6 +122,7 @@ pub(crate) struct Inspection {
     pub(crate) verifier: Findings,
     pub(crate) config: Findings,
     pub(crate) uses_judge: bool,
+    pub(crate) needs_transcript: bool,
 }
 
 /// An eval whose settings types are hidden, so that evals of all types fit into one table.
@@ -138,6 +146,7 @@ impl<E: Eval> Typed<E> {
             verifier: Findings::default(),
             config: Findings::default(),
             uses_judge: false,
+            needs_transcript: false,
         };
         let values =
             settings::parse::<E::Values>(&verifier.verifier_values, &mut inspection.verifier);
@@ -146,6 +155,7 @@ impl<E: Eval> Typed<E> {
         let parsed = values.zip(shared);
         if let Some((values, shared)) = &parsed {
             inspection.uses_judge = self.0.uses_judge(values, shared);
+            inspection.needs_transcript = self.0.needs_transcript(values, shared);
             self.0.check(values, shared, &mut inspection.verifier);
         }
         (inspection, parsed)

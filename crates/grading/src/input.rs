@@ -20,7 +20,7 @@ pub struct GradingInput {
     pub initial_snapshot: PathBuf,
     /// The world after it.
     pub final_snapshot: PathBuf,
-    /// Other correct end states. No eval of this crate reads them yet.
+    /// Other correct end states, for evals that compare with them.
     pub golden_snapshots: Vec<PathBuf>,
     /// What the agent said and did.
     pub trajectory: Trajectory,
@@ -90,8 +90,42 @@ pub struct GradeOptions {
     pub max_judge_usd: Option<f64>,
     /// Limit of one verifier, judge calls and waiting for them included. Default 2 hours.
     pub verifier_timeout: Duration,
+    /// Limit of all verifiers together; those not judged by then are errors. Default: none.
+    pub total_timeout: Option<Duration>,
+    /// Leave out verifiers that need a transcript, because there is none (§3.4). They have no part
+    /// in the score. Default false.
+    pub skip_trajectory_verifiers: bool,
+    /// What becomes of the score where a verifier could not be judged. Default: there is none.
+    pub on_verifier_error: OnVerifierError,
+    /// Judge a verifier only if all verifiers that it depends on passed; others are left out and
+    /// have no part in the score. Default false: dependencies only set the order.
+    pub only_after_passed: bool,
     /// Limits of what is read out of the worlds.
     pub evidence: EvidenceLimits,
+}
+
+/// What becomes of the score where a verifier could not be judged (§3.6).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub enum OnVerifierError {
+    /// There is no score.
+    #[default]
+    FailRun,
+    /// The verifier counts with a score of 0.
+    ScoreAsZero,
+    /// The score is that of the other verifiers.
+    Exclude,
+}
+
+impl OnVerifierError {
+    /// The word in results and flags.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::FailRun => "fail_run",
+            Self::ScoreAsZero => "score_as_zero",
+            Self::Exclude => "exclude",
+        }
+    }
 }
 
 impl Default for GradeOptions {
@@ -105,6 +139,10 @@ impl Default for GradeOptions {
             judge_cache: None,
             max_judge_usd: None,
             verifier_timeout: Duration::from_secs(7200),
+            total_timeout: None,
+            skip_trajectory_verifiers: false,
+            on_verifier_error: OnVerifierError::default(),
+            only_after_passed: false,
             evidence: EvidenceLimits::default(),
         }
     }

@@ -20,11 +20,12 @@ mod registry;
 mod run;
 mod scoring;
 mod settings;
+mod skip;
 mod validate;
 
 pub use error::{ErrorKind, EvalError};
 pub use eval::{Case, Eval, Verdict};
-pub use input::{EvidenceLimits, GradeOptions, GradingInput, GradingPlan};
+pub use input::{EvidenceLimits, GradeOptions, GradingInput, GradingPlan, OnVerifierError};
 pub use judge::{Decision, Judge, Opinion, Question, Ruling, Shape};
 pub use problem::{Findings, Place, Problem, Severity};
 pub use registry::{Entry, Registry};

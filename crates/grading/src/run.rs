@@ -22,7 +22,7 @@ use crate::judge::{self, Judge};
 use crate::registry::Registry;
 use crate::scoring::{self, AnyScoring};
 use crate::validate::{config_of, unknown_scoring};
-use crate::{order, problem};
+use crate::{order, problem, skip};
 
 /// Grades one trajectory with the default [`GradeOptions`]. See [`grade_with`].
 pub async fn grade(
@@ -70,18 +70,27 @@ pub async fn grade_with(
         Err(problems) => return refused(&input, &sentences(&problems)),
     };
     let mut run = Run::new(registry, input, models, options);
-    let mut cancelled = false;
+    run.skip(on_result);
+    let mut end = End::Done;
     for level in levels {
-        let todo: Vec<usize> = level
-            .into_iter()
-            .filter(|at| run.results[*at].is_none())
-            .collect();
-        cancelled = !Box::pin(run.level(&todo, &cancel, on_result)).await;
-        if cancelled {
+        let todo = run.todo(level, on_result);
+        end = Box::pin(run.level(&todo, &cancel, on_result)).await;
+        if end != End::Done {
             break;
         }
     }
-    run.finish(method.as_ref(), cancelled)
+    if end == End::TimeUp {
+        run.time_up(on_result);
+    }
+    run.finish(method.as_ref(), end == End::Cancelled)
+}
+
+/// How a level ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum End {
+    Done,
+    Cancelled,
+    TimeUp,
 }
 
 fn sentences(problems: &[problem::Problem]) -> String {
@@ -127,6 +136,8 @@ struct Run<'a> {
     /// One place for each verifier, in the order of the input.
     results: Vec<Option<VerifierResult>>,
     usage: JudgeUsage,
+    /// When the time for all verifiers is up.
+    deadline: Option<tokio::time::Instant>,
 }
 
 impl<'a> Run<'a> {
@@ -144,7 +155,8 @@ impl<'a> Run<'a> {
         let mut kept: HashMap<String, VerifierResult> = former
             .into_iter()
             .flat_map(|grades| grades.verifier_results)
-            .filter(|result| result.status == VerifierStatus::Ok)
+            // What was left out may have become possible.
+            .filter(|result| result.status == VerifierStatus::Ok && !result.skipped())
             .map(|result| (result.verifier_id.clone(), result))
             .collect();
         let results = input
@@ -175,6 +187,9 @@ impl<'a> Run<'a> {
                 options.evidence.clone(),
             )),
             judge,
+            deadline: options
+                .total_timeout
+                .map(|limit| tokio::time::Instant::now() + limit),
             slots: Arc::new(Semaphore::new(options.concurrency.max(1))),
             options,
             results,
@@ -182,13 +197,62 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Judges the verifiers at `todo` at the same time. False if it was ended by `cancel`.
+    /// Leaves out what cannot be judged without a transcript.
+    fn skip(&mut self, on_result: &(dyn Fn(&VerifierResult) + Send + Sync)) {
+        if !self.options.skip_trajectory_verifiers {
+            return;
+        }
+        let skipped = skip::without_transcript(self.registry, &self.verifiers, &self.eval_configs);
+        for (at, reason) in skipped {
+            let result = skip::result(&self.verifiers[at], reason);
+            on_result(&result);
+            self.results[at] = Some(result);
+        }
+    }
+
+    /// The verifiers of `level` that are still to be judged.
+    fn todo(
+        &mut self,
+        level: Vec<usize>,
+        on_result: &(dyn Fn(&VerifierResult) + Send + Sync),
+    ) -> Vec<usize> {
+        let mut todo = Vec::new();
+        for at in level {
+            if self.results[at].is_some() {
+                continue;
+            }
+            let dependencies = self.dependencies(&self.verifiers[at]);
+            match skip::after_failure(&dependencies).filter(|_| self.options.only_after_passed) {
+                Some(reason) => {
+                    let result = skip::result(&self.verifiers[at], reason);
+                    on_result(&result);
+                    self.results[at] = Some(result);
+                }
+                None => todo.push(at),
+            }
+        }
+        todo
+    }
+
+    /// Makes an error of each verifier that was not judged in time.
+    fn time_up(&mut self, on_result: &(dyn Fn(&VerifierResult) + Send + Sync)) {
+        let limit = self.options.total_timeout.unwrap_or_default().as_secs_f64();
+        for at in 0..self.verifiers.len() {
+            if self.results[at].is_none() {
+                let text = format!("not judged within {limit} s (limit `total_timeout`)");
+                let error = EvalError::new(ErrorKind::Timeout, text);
+                self.keep(at, Err(error), None, on_result);
+            }
+        }
+    }
+
+    /// Judges the verifiers at `todo` at the same time.
     async fn level(
         &mut self,
         todo: &[usize],
         cancel: &CancellationToken,
         on_result: &(dyn Fn(&VerifierResult) + Send + Sync),
-    ) -> bool {
+    ) -> End {
         let mut running = JoinSet::new();
         let mut meters = HashMap::new();
         let mut at_of = HashMap::new();
@@ -218,20 +282,36 @@ impl<'a> Run<'a> {
                 Err(error) => self.keep(*at, Err(error), None, on_result),
             }
         }
-        let mut cancelled = cancel.is_cancelled();
-        while !cancelled {
+        let deadline = self.deadline;
+        let time_up = async {
+            match deadline {
+                Some(deadline) => tokio::time::sleep_until(deadline).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::pin!(time_up);
+        let mut end = if cancel.is_cancelled() {
+            End::Cancelled
+        } else {
+            End::Done
+        };
+        while end == End::Done {
             let joined = tokio::select! {
                 biased;
                 joined = running.join_next_with_id() => joined,
                 () = cancel.cancelled() => {
-                    cancelled = true;
+                    end = End::Cancelled;
+                    continue;
+                }
+                () = &mut time_up => {
+                    end = End::TimeUp;
                     continue;
                 }
             };
             let Some(joined) = joined else { break };
             self.joined(joined, &at_of, &meters, on_result);
         }
-        if cancelled {
+        if end != End::Done {
             running.abort_all();
             // What was finished at that moment still counts.
             while let Some(joined) = running.join_next_with_id().await {
@@ -241,7 +321,7 @@ impl<'a> Run<'a> {
         for judge in meters.values() {
             self.usage = judge::sum(self.usage, judge.usage());
         }
-        !cancelled
+        end
     }
 
     /// Takes the outcome of one task.
@@ -341,7 +421,8 @@ impl<'a> Run<'a> {
             );
             (GradingStatus::Cancelled, no_score(&text))
         } else {
-            match scoring::score(method, config, &self.verifiers, &results) {
+            let on_error = self.options.on_verifier_error;
+            match scoring::score(method, config, &self.verifiers, &results, on_error) {
                 Ok(scored) => (GradingStatus::Completed, scored),
                 Err(error) => (GradingStatus::Error, no_score(&error)),
             }

@@ -18,13 +18,18 @@ pub(crate) const ANNOTATIONS: &[&str] = &[
     "criteria",
     "criteria_explanation",
     "criterion_type",
+    "dependent_criteria",
     "description",
     "difficulty",
     "hurdle_tag",
+    "human_rating",
     "is_primary_objective",
+    "justification",
     "numerical_weight",
     "severity_level",
+    "sources",
     "tags",
+    "type",
     "weight",
 ];
 

@@ -75,7 +75,9 @@ fn input(
 pub(crate) fn apply(grades: &Grades, outcome: &mut TrialOutcome) {
     outcome.coverage = grades.coverage;
     outcome.failure = failure(grades);
-    let judged = !grades.verifier_results.is_empty() && outcome.failure.is_none();
+    // Verifiers that were left out make no score.
+    let counts = grades.verifier_results.iter().any(|r| !r.skipped());
+    let judged = counts && outcome.failure.is_none();
     outcome.score = judged.then_some(grades.scoring_results.final_score);
 }
 

@@ -173,6 +173,10 @@ impl Eval for ContentLengthCheck {
         "the length of the answer or of created and modified files is within bounds"
     }
 
+    fn needs_transcript(&self, values: &ContentLengthValues, _: &NoSettings) -> bool {
+        values.content_source == ContentSource::FinalAnswer
+    }
+
     fn check(&self, values: &ContentLengthValues, _: &NoSettings, findings: &mut Findings) {
         let (keys, given) = values.needs();
         if !given {

@@ -83,6 +83,10 @@ impl Eval for PatternMatchCheck {
         "a regular expression is found in the answer or in files of the final world"
     }
 
+    fn needs_transcript(&self, values: &PatternMatchValues, _: &NoSettings) -> bool {
+        values.search_target == SearchTarget::FinalAnswer
+    }
+
     fn check(&self, values: &PatternMatchValues, _: &NoSettings, findings: &mut Findings) {
         if let Err(rule) = values.regex() {
             findings.error("pattern", rule, values.pattern.as_str());

@@ -59,6 +59,13 @@ impl Context {
         scaled(tokens::of_text(text), self.multiplier)
     }
 
+    /// `text` within `share` of the context, and whether it was cut.
+    pub(crate) fn shortened(&self, text: &str, share: f64) -> (String, bool) {
+        let (mut text, bounded) = bounded(text.to_owned());
+        let cut = self.fit(&mut [&mut text], self.share(share));
+        (text, bounded || cut[0])
+    }
+
     /// `share` of the whole context.
     pub(crate) fn share(&self, share: f64) -> u64 {
         scaled(self.limit, share)
@@ -188,7 +195,7 @@ fn scaled(count: u64, factor: f64) -> u64 {
 
 /// `keep` of the `chars` characters of `text`: 60 % from the beginning, 40 % from the end, both
 /// ending at a line break where there is one, with a line between them that says what is missing.
-fn head_and_tail(text: &str, chars: usize, keep: usize) -> String {
+pub(crate) fn head_and_tail(text: &str, chars: usize, keep: usize) -> String {
     let at = |char_index: usize| {
         text.char_indices()
             .nth(char_index)

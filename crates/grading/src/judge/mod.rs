@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use formats::Object;
-use formats::chat::{Content, Message, ToolDefinition};
+use formats::chat::{Content, Message};
 use formats::grades::JudgeUsage;
 use formats::task::GradingSettings;
 use llm_client::{CallLabels, ChatErrorKind, ChatRequest, ChatResponse, Models};
@@ -100,8 +100,35 @@ impl Question {
 pub struct Shape {
     /// A name for the provider: letters, digits, underscores.
     pub name: &'static str,
-    /// JSON Schema of the answer; an object with all properties required.
+    /// JSON Schema of the answer; an object with all properties required. `null` asks for none.
     pub schema: Value,
+}
+
+impl Shape {
+    /// An answer that is described in the prompt alone.
+    #[must_use]
+    pub const fn free(name: &'static str) -> Self {
+        Self {
+            name,
+            schema: Value::Null,
+        }
+    }
+
+    /// An object of these properties, in this order, all required.
+    #[must_use]
+    pub fn object(name: &'static str, properties: &Value) -> Self {
+        let keys = properties.as_object().map(|p| p.keys().cloned());
+        let required: Vec<String> = keys.into_iter().flatten().collect();
+        Self {
+            name,
+            schema: json!({
+                "type": "object",
+                "properties": properties,
+                "required": required,
+                "additionalProperties": false,
+            }),
+        }
+    }
 }
 
 impl Judge {
@@ -153,6 +180,20 @@ impl Judge {
     /// What was used since the judge got its meter.
     pub(crate) fn usage(&self) -> JudgeUsage {
         self.meter.usage()
+    }
+
+    /// Whether the judges may answer that they cannot tell.
+    pub(crate) fn may_abstain(&self) -> bool {
+        self.settings.cannot_assess
+    }
+
+    /// The JSON Schema of a decision.
+    pub(crate) fn decision_type(&self) -> Value {
+        if self.may_abstain() {
+            json!({ "type": ["boolean", "null"] })
+        } else {
+            json!({ "type": "boolean" })
+        }
     }
 
     pub(crate) fn settings(&self) -> &JudgeSettings {
@@ -231,9 +272,11 @@ impl Judge {
         if let (true, Some(temperature)) = (member.plain, question.temperature) {
             extra_args.insert("temperature".to_owned(), temperature.into());
         }
-        extra_args
-            .entry("response_format")
-            .or_insert_with(|| response_format(shape));
+        if !shape.schema.is_null() {
+            extra_args
+                .entry("response_format")
+                .or_insert_with(|| response_format(shape));
+        }
         let kept = self.cache.as_ref().map(|cache| {
             let parts = json!({
                 "model": member.model.name(), "extra_args": extra_args, "messages": opening, "vote": vote,
@@ -266,7 +309,7 @@ impl Judge {
         let mut messages = opening.to_vec();
         let mut unread = Vec::new();
         for _ in 0..self.attempts {
-            let response = self.call(member, &messages, &[], extra_args).await?;
+            let response = self.call(member, &messages, extra_args).await?;
             let text = response.message.text().into_owned();
             let problem = match read(&text) {
                 Ok(answer) => return Ok((answer, text)),
@@ -291,31 +334,19 @@ impl Judge {
         Err(EvalError::new(ErrorKind::JudgeOutput, message).with_value("judge_replies", unread))
     }
 
-    /// One call to the first judge in a conversation with tools, without a shape.
-    pub(crate) async fn converse(
-        &self,
-        messages: &[Message],
-        tools: &[ToolDefinition],
-    ) -> Result<ChatResponse, EvalError> {
-        let member = &self.members[0];
-        let mut extra_args = member.extra_args.clone();
-        Box::pin(self.call(member, messages, tools, &mut extra_args)).await
-    }
-
     /// One call. Where the provider refuses the response format, or a temperature that nobody
     /// asked for, the call is made again without.
     async fn call(
         &self,
         member: &Member,
         messages: &[Message],
-        tools: &[ToolDefinition],
         extra_args: &mut Object,
     ) -> Result<ChatResponse, EvalError> {
         loop {
             self.budget.check()?;
             let request = ChatRequest {
                 messages,
-                tools,
+                tools: &[],
                 extra_args,
                 timeout: self.timeout,
                 labels: CallLabels {

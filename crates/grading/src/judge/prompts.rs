@@ -7,6 +7,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
+use super::Question;
 use crate::error::{ErrorKind, EvalError};
 
 /// A set of templates that belong together.
@@ -19,24 +20,37 @@ pub(crate) struct PromptSet {
     files: &'static [(&'static str, &'static str)],
 }
 
+/// A prompt set whose files lie in `prompts/<name>/`.
+macro_rules! prompt_set {
+    ($name:literal: $($file:literal),+) => {
+        PromptSet {
+            name: $name,
+            version: include_str!(concat!("../../prompts/", $name, "/VERSION")),
+            files: &[$((
+                $file,
+                include_str!(concat!("../../prompts/", $name, "/", $file, ".md")),
+            )),+],
+        }
+    };
+}
+
 /// The texts of the `output_llm` family.
-pub(crate) static OUTPUT_LLM: PromptSet = PromptSet {
-    name: "output_llm",
-    version: include_str!("../../prompts/output_llm/VERSION"),
-    files: &[
-        ("system", include_str!("../../prompts/output_llm/system.md")),
-        ("guard", include_str!("../../prompts/output_llm/guard.md")),
-        ("user", include_str!("../../prompts/output_llm/user.md")),
-        (
-            "selection_system",
-            include_str!("../../prompts/output_llm/selection_system.md"),
-        ),
-        (
-            "selection_user",
-            include_str!("../../prompts/output_llm/selection_user.md"),
-        ),
-    ],
-};
+pub(crate) static OUTPUT_LLM: PromptSet = prompt_set!(
+    "output_llm": "system", "guard", "user", "selection_system", "selection_user"
+);
+
+/// Whether an answer says the same as a reference answer.
+pub(crate) static GOLDEN_RESPONSE: PromptSet = prompt_set!("golden_response": "system", "user");
+
+/// Whether an answer meets a criterion.
+pub(crate) static APEX_V1: PromptSet = prompt_set!("apex_v1": "system", "user");
+
+/// Whether tool calls meet a criterion.
+pub(crate) static TOOL_CALLS: PromptSet = prompt_set!("tool_calls": "system", "user");
+
+/// All sets.
+#[cfg(test)]
+static ALL: [&PromptSet; 4] = [&OUTPUT_LLM, &GOLDEN_RESPONSE, &APEX_V1, &TOOL_CALLS];
 
 impl PromptSet {
     /// What a result says about the prompts it was made with.
@@ -62,6 +76,18 @@ impl PromptSet {
             .iter()
             .map(|byte| format!("{byte:02x}"))
             .collect()
+    }
+
+    /// The templates `system` and `user`, both filled with `context`, as a question whose markers
+    /// have `code`.
+    pub(crate) fn question(
+        &self,
+        context: &impl Serialize,
+        code: &str,
+    ) -> Result<Question, EvalError> {
+        let system = self.render("system", context)?;
+        let user = self.render("user", context)?;
+        Ok(Question::new(system, user).with_code(code))
     }
 
     /// Fills the template `file` with `context`. Values are inserted as they are.
@@ -108,12 +134,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_version_file_belongs_to_the_texts() {
-        let stated = OUTPUT_LLM.version.trim().split_once(' ').unwrap().1;
-        let actual = OUTPUT_LLM.hash();
-        assert_eq!(
-            stated, actual,
-            "the texts were changed: raise the number in prompts/output_llm/VERSION and set the hash"
-        );
+    fn the_version_files_belong_to_the_texts() {
+        for set in ALL {
+            let stated = set.version.trim().split_once(' ').unwrap().1;
+            let (name, actual) = (set.name, set.hash());
+            assert_eq!(
+                stated, actual,
+                "the texts were changed: raise the number in prompts/{name}/VERSION and set the hash"
+            );
+        }
     }
 }

@@ -57,6 +57,70 @@ fn decided(key: &str, word: &Value, may_abstain: bool) -> Result<Decision, Strin
         .ok_or_else(|| format!("`{key}` must be true or false, got {word}"))
 }
 
+/// Reads a verdict of the keys `result` (1 or 0) and `reason`. Several must agree. A reply with
+/// backslashes that JSON does not know (as of LaTeX) is read as if they were doubled.
+pub(crate) fn result_verdict(reply: &str, may_abstain: bool) -> Result<Opinion, String> {
+    let read = |text: &str| {
+        let mut opinion: Option<Opinion> = None;
+        for object in objects_with(text, &["result", "reason"])? {
+            let later = Opinion {
+                decision: result(&object["result"], may_abstain)?,
+                rationale: text_of("reason", &object["reason"])?,
+                details: Object::new(),
+            };
+            if opinion
+                .as_ref()
+                .is_some_and(|o| o.decision != later.decision)
+            {
+                return Err("it holds verdicts that contradict each other".to_owned());
+            }
+            opinion = Some(later);
+        }
+        opinion.ok_or_else(|| "no JSON object with `result` and `reason` in it".to_owned())
+    };
+    read(reply).or_else(|problem| {
+        let doubled = with_doubled_backslashes(reply);
+        if doubled == reply {
+            return Err(problem);
+        }
+        read(&doubled).map_err(|_| problem)
+    })
+}
+
+/// 1, true, pass, yes; 0, false, fail, no; any other number is not 1.
+fn result(value: &Value, may_abstain: bool) -> Result<Decision, String> {
+    if may_abstain && (value.is_null() || value == Decision::CannotAssess.as_str()) {
+        return Ok(Decision::CannotAssess);
+    }
+    let word = value.as_str().map(|word| word.trim().to_lowercase());
+    match word.as_deref() {
+        Some("pass") => return Ok(Decision::Met),
+        Some("fail") => return Ok(Decision::NotMet),
+        _ => {}
+    }
+    as_flag(value)
+        .map(Decision::of)
+        .ok_or_else(|| format!("`result` must be 1 or 0, got {value}"))
+}
+
+fn with_doubled_backslashes(text: &str) -> String {
+    let mut doubled = String::with_capacity(text.len());
+    let mut chars = text.chars().peekable();
+    while let Some(c) = chars.next() {
+        doubled.push(c);
+        if c != '\\' {
+            continue;
+        }
+        match chars.peek() {
+            Some('"' | '\\' | '/' | 'b' | 'f' | 'n' | 'r' | 't' | 'u') => {
+                doubled.extend(chars.next());
+            }
+            _ => doubled.push('\\'),
+        }
+    }
+    doubled
+}
+
 /// Text stays, an object becomes its JSON text.
 fn text_of(key: &str, value: &Value) -> Result<String, String> {
     match value {
@@ -264,6 +328,27 @@ mod tests {
             // It contradicts the others like any other verdict.
             assert!(criterion_verdict(&format!("{reply} {YES}"), true).is_err());
         }
+    }
+
+    #[test]
+    fn results_are_numbers_or_words() {
+        let decision = |reply: &str| result_verdict(reply, false).map(|o| o.decision);
+        for word in ["1", "true", "1.0", "\"pass\"", "\"YES\"", "\"1\""] {
+            let reply = format!("```json\n{{\"result\": {word}, \"reason\": \"x\"}}\n```");
+            assert_eq!(decision(&reply), Ok(Decision::Met), "{word}");
+        }
+        for word in ["0", "false", "\"fail\"", "\"no\""] {
+            let reply = format!("{{\"result\": {word}, \"reason\": \"x\"}}");
+            assert_eq!(decision(&reply), Ok(Decision::NotMet), "{word}");
+        }
+        assert!(decision(r#"{"result": "perhaps", "reason": "x"}"#).is_err());
+        assert!(decision(r#"{"result": 0.7, "reason": "x"}"#).is_err());
+        assert!(decision(r#"{"result": null, "reason": "x"}"#).is_err());
+        let latex = result_verdict(
+            r#"{"result": 1, "reason": "\\(x\\) is \alpha, \"so\""}"#,
+            false,
+        );
+        assert_eq!(latex.unwrap().rationale, r#"\(x\) is \alpha, "so""#);
     }
 
     #[test]

@@ -16,6 +16,7 @@ use formats::task::Verifier;
 use schemars::{JsonSchema, Schema};
 use serde::de::DeserializeOwned;
 
+use crate::input::OnVerifierError;
 use crate::order::display_positions;
 use crate::problem::Findings;
 use crate::registry::Registry;
@@ -126,40 +127,63 @@ pub(crate) fn register(registry: &mut Registry) {
         .register_scoring(difficulty::DifficultyWeighted);
 }
 
-/// Scores `results` (each belongs to a verifier of `verifiers`) by `method`.
+/// Scores `results` (each belongs to a verifier of `verifiers`) by `method`. Those that were left
+/// out have no part in it.
 ///
-/// Where a verifier ended in an error there is no score: a number that leaves it out would look
-/// like one that does not.
+/// Where a verifier ended in an error there is no score unless `on_error` says otherwise: a number
+/// that leaves it out would look like one that does not.
 pub(crate) fn score(
     method: &dyn AnyScoring,
     config: &Object,
     verifiers: &[Verifier],
     results: &[VerifierResult],
+    on_error: OnVerifierError,
 ) -> Result<ScoringResults, String> {
-    if let Some(refusal) = refusal(verifiers, results) {
+    let is_error = |result: &&VerifierResult| result.status == VerifierStatus::Error;
+    let errors = results.iter().filter(is_error).count();
+    if on_error == OnVerifierError::FailRun
+        && let Some(refusal) = refusal(verifiers, results)
+    {
         return Err(refusal);
     }
     let by_id: HashMap<&str, &Verifier> = verifiers
         .iter()
         .map(|verifier| (verifier.verifier_id.as_str(), verifier))
         .collect();
-    let judged: Vec<Judged<'_>> = results
+    let counted: Vec<VerifierResult> = results
+        .iter()
+        .filter(|result| !result.skipped())
+        .filter(|result| on_error != OnVerifierError::Exclude || !is_error(result))
+        .cloned()
+        .map(|mut result| {
+            if result.status == VerifierStatus::Error {
+                result.status = VerifierStatus::Ok;
+                result.score = 0.0;
+            }
+            result
+        })
+        .collect();
+    let judged: Vec<Judged<'_>> = counted
         .iter()
         .filter_map(|result| {
             let verifier = by_id.get(result.verifier_id.as_str())?;
             Some(Judged { verifier, result })
         })
         .collect();
-    let scored = method.score(config, &judged)?;
-    if scored.final_score.is_finite() {
-        Ok(scored)
-    } else {
-        Err(format!(
+    let mut scored = method.score(config, &judged)?;
+    if !scored.final_score.is_finite() {
+        return Err(format!(
             "`{}` gave the score {}, which is not a number to work with",
             method.id(),
             scored.final_score
-        ))
+        ));
     }
+    if errors > 0 {
+        let values = &mut scored.scoring_method_result_values;
+        values.insert("verifier_errors".to_owned(), errors.into());
+        values.insert("on_verifier_error".to_owned(), on_error.as_str().into());
+    }
+    Ok(scored)
 }
 
 /// The text that stands in place of a score when verifiers could not be judged (§3.6).

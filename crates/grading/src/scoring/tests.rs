@@ -47,7 +47,8 @@ fn run(id: &str, config: &Value, entries: &[Entry]) -> Result<ScoringResults, St
         verifiers.push(verifier);
     }
     let config = config.as_object().unwrap().clone();
-    score(method.as_ref(), &config, &verifiers, &results)
+    let on_error = OnVerifierError::FailRun;
+    score(method.as_ref(), &config, &verifiers, &results, on_error)
 }
 
 #[track_caller]

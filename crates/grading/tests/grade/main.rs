@@ -10,6 +10,7 @@
     reason = "test code"
 )]
 
+mod answers;
 mod case;
 mod databases;
 mod documents;
@@ -18,6 +19,7 @@ mod examples;
 mod golden;
 mod injection;
 mod judge;
+mod left_out;
 mod output_llm;
 mod panel;
 mod run;

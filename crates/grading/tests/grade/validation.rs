@@ -78,7 +78,10 @@ fn every_problem_is_told_with_place_rule_and_value() {
         "error: verifier `v6`, `change_types`: must be of `created`, `modified`, `deleted`, got \"renamed\"",
         "error: scoring config, `scoring_defn_id`: unknown scoring method; known are `ace_criterion_score`, ",
     ] {
-        let part = part.replace("known are `apex", "known are `basic_llm_judge`");
+        let part = part.replace(
+            "known are `apex",
+            "known are `apex_v1_verifier`, `basic_llm_judge`",
+        );
         assert!(text.contains(&part), "{part}\nis not in\n{text}");
     }
 }

@@ -12,7 +12,8 @@ use serde_json::{Value, json};
 
 use self::exhibit::Exhibit;
 use self::prompt::Material;
-use self::target::{ExpectedFileType, Target};
+use self::target::ExpectedFileType;
+pub(super) use self::target::Target;
 use super::object;
 use crate::error::EvalError;
 use crate::eval::{Case, Eval, Verdict};
@@ -95,6 +96,11 @@ impl Eval for OutputLlm {
 
     fn uses_judge(&self, _: &OutputLlmValues, _: &OutputLlmConfig) -> bool {
         true
+    }
+
+    fn needs_transcript(&self, values: &OutputLlmValues, _: &OutputLlmConfig) -> bool {
+        // Files can be judged without one.
+        Target::of(values.expected_file_type.as_ref()) == Ok(Target::AnswerOnly)
     }
 
     fn check(&self, values: &OutputLlmValues, _: &OutputLlmConfig, findings: &mut Findings) {

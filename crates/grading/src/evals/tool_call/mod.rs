@@ -1,6 +1,7 @@
 //! `tool_call_check`: a tool was called, or was not, with given arguments (§6.3.12).
 
 mod arguments;
+mod by_judge;
 mod output;
 
 use std::collections::BTreeSet;
@@ -11,6 +12,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use self::arguments::TextMode;
+pub(super) use self::by_judge::ToolCallLlmCheck;
 use super::object;
 use crate::error::EvalError;
 use crate::eval::{Case, Eval, Verdict};
@@ -121,6 +123,10 @@ impl Eval for ToolCallCheck {
 
     fn about(&self) -> &'static str {
         "a tool was called, or was not, with given arguments"
+    }
+
+    fn needs_transcript(&self, _: &ToolCallValues, _: &NoSettings) -> bool {
+        true
     }
 
     fn check(&self, values: &ToolCallValues, _: &NoSettings, findings: &mut Findings) {
