@@ -204,7 +204,7 @@ impl<'a> Run<'a> {
         }
         let skipped = skip::without_transcript(self.registry, &self.verifiers, &self.eval_configs);
         for (at, reason) in skipped {
-            let result = skip::result(&self.verifiers[at], reason);
+            let result = skip::result(&self.verifiers[at], &reason);
             on_result(&result);
             self.results[at] = Some(result);
         }
@@ -224,7 +224,7 @@ impl<'a> Run<'a> {
             let dependencies = self.dependencies(&self.verifiers[at]);
             match skip::after_failure(&dependencies).filter(|_| self.options.only_after_passed) {
                 Some(reason) => {
-                    let result = skip::result(&self.verifiers[at], reason);
+                    let result = skip::result(&self.verifiers[at], &reason);
                     on_result(&result);
                     self.results[at] = Some(result);
                 }

@@ -65,10 +65,10 @@ pub(crate) fn after_failure(dependencies: &[VerifierResult]) -> Option<String> {
 }
 
 /// The result of a verifier that is left out.
-pub(crate) fn result(verifier: &Verifier, reason: String) -> VerifierResult {
+pub(crate) fn result(verifier: &Verifier, reason: &str) -> VerifierResult {
     let mut values = Object::new();
     values.insert("skipped".to_owned(), true.into());
-    values.insert("reason".to_owned(), reason.clone().into());
+    values.insert("reason".to_owned(), reason.into());
     VerifierResult {
         verifier_id: verifier.verifier_id.clone(),
         verifier_version: verifier.verifier_version,

@@ -141,13 +141,13 @@ mod tests {
 
     use super::*;
 
-    fn object(value: Value) -> Object {
+    fn object(value: &Value) -> Object {
         value.as_object().unwrap().clone()
     }
 
     #[test]
     fn rates_per_token_are_prices_per_million() {
-        let price = price(&object(json!({
+        let price = price(&object(&json!({
             "input_cost_per_token": 3e-6, "output_cost_per_token": "0.000015",
             "cache_read_input_token_cost": 3e-7, "cache_creation_input_token_cost": null,
         })))
@@ -159,11 +159,11 @@ mod tests {
 
     #[test]
     fn half_a_price_is_none() {
-        let missing = price(&object(json!({"input": 1e-6}))).unwrap_err();
+        let missing = price(&object(&json!({"input": 1e-6}))).unwrap_err();
         assert!(missing.contains("output_cost_per_token"), "{missing}");
-        let negative = price(&object(json!({"input": -1, "output": 1}))).unwrap_err();
+        let negative = price(&object(&json!({"input": -1, "output": 1}))).unwrap_err();
         assert!(negative.contains("`input`"), "{negative}");
-        let rates = object(json!({"input": 1, "per_call": 2}));
+        let rates = object(&json!({"input": 1, "per_call": 2}));
         let unknown: Vec<&String> = unknown_rates(&rates).map(|(key, _)| key).collect();
         assert_eq!(unknown, ["per_call"]);
     }
