@@ -28,6 +28,9 @@ pub struct PackOptions {
     /// Whether the same world gives the same bytes. Default `true`. Otherwise members come as the disk
     /// has them.
     pub reproducible: bool,
+    /// Whether every file gets mode 0644, time 0 and owner 0, so that only paths and contents count.
+    /// Default `false`.
+    pub fixed_metadata: bool,
     /// How long to wait for the locks of a SQLite database that is in use. Default 5 s; without the
     /// locks it is captured as it is found, and reported.
     pub database_patience: Duration,
@@ -40,6 +43,7 @@ impl Default for PackOptions {
             compression: None,
             empty_directories: false,
             reproducible: true,
+            fixed_metadata: false,
             database_patience: Duration::from_secs(5),
         }
     }
@@ -284,12 +288,22 @@ impl Packer<'_> {
         length: u64,
         content: &mut dyn Read,
     ) -> Result<(), PackError> {
-        let member = Member {
-            name,
-            kind: MemberKind::File(length),
-            mode: metadata.mode(),
-            owner: owner(&self.users, &self.groups, metadata),
-            modified: metadata.modified().unwrap_or(SystemTime::UNIX_EPOCH),
+        let member = if self.options.fixed_metadata {
+            Member {
+                name,
+                kind: MemberKind::File(length),
+                mode: 0o644,
+                owner: Owner::default(),
+                modified: SystemTime::UNIX_EPOCH,
+            }
+        } else {
+            Member {
+                name,
+                kind: MemberKind::File(length),
+                mode: metadata.mode(),
+                owner: owner(&self.users, &self.groups, metadata),
+                modified: metadata.modified().unwrap_or(SystemTime::UNIX_EPOCH),
+            }
         };
         let missing = self
             .sink

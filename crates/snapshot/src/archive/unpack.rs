@@ -206,6 +206,36 @@ pub fn stage_tar_gz(
     inner: &Path,
     limits: &Limits,
 ) -> Result<Staged, UnpackError> {
+    let prepared = prepare(root, inner)?;
+    let report = stage::unpack(input, prepared.room.path(), limits)?;
+    Ok(prepared.staged(report))
+}
+
+/// A staging room for `root/inner`.
+#[derive(Debug)]
+pub(super) struct Prepared {
+    pub(super) room: TempDir,
+    root: PathBuf,
+    root_dir: Dir,
+    inner: PathBuf,
+    lock: std::fs::File,
+}
+
+impl Prepared {
+    pub(super) fn staged(self, report: UnpackReport) -> Staged {
+        Staged {
+            room: self.room,
+            root: self.root,
+            root_dir: self.root_dir,
+            inner: self.inner,
+            report,
+            _lock: self.lock,
+        }
+    }
+}
+
+/// Checks the target and makes a staging room for it.
+pub(super) fn prepare(root: &Path, inner: &Path) -> Result<Prepared, UnpackError> {
     std::fs::create_dir_all(root)
         .map_err(|source| UnpackError::disk("create the directory", root, source))?;
     let root_dir = Dir::open_ambient_dir(root, ambient_authority())
@@ -226,14 +256,12 @@ pub fn stage_tar_gz(
     let lock = std::fs::File::open(room.path())
         .and_then(|lock| lock.lock_shared().map(|()| lock))
         .map_err(|source| UnpackError::disk("lock", room.path(), source))?;
-    let report = stage::unpack(input, room.path(), limits)?;
-    Ok(Staged {
+    Ok(Prepared {
         room,
         root: root.to_owned(),
         root_dir,
         inner: inner.to_owned(),
-        report,
-        _lock: lock,
+        lock,
     })
 }
 
