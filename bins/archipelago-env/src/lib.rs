@@ -58,7 +58,11 @@ async fn serve(options: Options) -> ExitCode {
     if options.stop_on_stdin_close {
         stop_when_stdin_closes(stop.clone());
     }
-    let server = match EnvServer::bind(options.into_settings()).await {
+    let settings = match options.into_settings() {
+        Ok(settings) => settings,
+        Err(error) => return fail(Owner::Configuration, error),
+    };
+    let server = match EnvServer::bind(settings).await {
         Ok(server) => server,
         Err(error) => return fail(Owner::Configuration, error),
     };

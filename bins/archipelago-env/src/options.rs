@@ -1,9 +1,13 @@
 //! Flags and variables (`spec/environment.md` §20).
 
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
 
 use clap::{Parser, Subcommand, ValueEnum};
-use env_server::{AuthToken, Settings, Subsystem};
+use env_server::{
+    AuthToken, DataLimits, RequestSigning, S3Settings, Settings, SigningKeyError, Subsystem,
+};
 
 /// The environment of one trial: a world of files, and MCP servers behind one endpoint, over HTTP.
 ///
@@ -59,6 +63,43 @@ pub(crate) struct Options {
     )]
     allowed_hosts: Vec<String>,
 
+    /// Seconds that a lifecycle hook may run which names no limit of its own
+    #[arg(
+        long,
+        env = "LIFECYCLE_HOOK_TIMEOUT_SECONDS",
+        default_value_t = 3000,
+        value_name = "SECONDS"
+    )]
+    hook_timeout: u64,
+
+    /// Bucket of snapshots in S3. The standard variables of AWS (AWS_ENDPOINT_URL,
+    /// AWS_ACCESS_KEY_ID, …) say how S3 is reached
+    #[arg(
+        long,
+        env = "S3_SNAPSHOTS_BUCKET",
+        default_value = "snapshots",
+        value_name = "NAME"
+    )]
+    s3_bucket: String,
+
+    /// What the keys of snapshots in S3 begin with
+    #[arg(
+        long,
+        env = "S3_SNAPSHOTS_PREFIX",
+        default_value = "",
+        hide_default_value = true
+    )]
+    s3_prefix: String,
+
+    /// Region of S3 unless a request names one
+    #[arg(
+        long,
+        env = "S3_DEFAULT_REGION",
+        default_value = "us-west-2",
+        value_name = "NAME"
+    )]
+    s3_region: String,
+
     /// Stop when standard input closes, so that this program does not outlive the one that started it
     #[arg(long)]
     pub(crate) stop_on_stdin_close: bool,
@@ -66,6 +107,16 @@ pub(crate) struct Options {
     /// Where this runs: anything but `local` makes the logs JSON lines
     #[arg(long, env = "ENV", value_enum, default_value_t = Deployment::Local, hide_possible_values = false)]
     env: Deployment,
+
+    /// Base64 of the raw Ed25519 key with which requests have to be signed
+    #[arg(
+        long,
+        env = "API_SIGNING_PUBLIC_KEY",
+        value_name = "BASE64",
+        default_value = "",
+        hide_default_value = true
+    )]
+    signing_public_key: String,
 
     /// Only a variable, since flags are seen by everybody on the machine.
     #[arg(skip = std::env::var("ENV_AUTH_TOKEN").unwrap_or_default())]
@@ -95,12 +146,30 @@ impl Options {
         self.env != Deployment::Local
     }
 
-    pub(crate) fn into_settings(self) -> Settings {
+    /// # Errors
+    /// When the key of signatures cannot be used.
+    pub(crate) fn into_settings(self) -> Result<Settings, SigningKeyError> {
         let subsystem = |name: String, root: Option<PathBuf>| match root {
             Some(root) => Subsystem { name, root },
             None => Subsystem::at_root(&name),
         };
-        Settings {
+        let mut s3 = S3Settings::default();
+        s3.bucket = self.s3_bucket;
+        s3.prefix = self.s3_prefix;
+        s3.default_region = self.s3_region;
+        s3.take_variables(std::env::vars());
+        let data = DataLimits {
+            hook_timeout: Duration::from_secs(self.hook_timeout),
+            ..DataLimits::default()
+        };
+        let signing = match self.signing_public_key.as_str() {
+            "" => None,
+            key => Some(Arc::new(RequestSigning::new(key)?)),
+        };
+        Ok(Settings {
+            signing,
+            s3,
+            data,
             host: self.host,
             port: self.port,
             filesystem: subsystem(self.filesystem_subsystem_name, self.filesystem_root),
@@ -108,7 +177,7 @@ impl Options {
             allowed_hosts: self.allowed_hosts,
             auth_token: AuthToken::new(self.auth_token),
             ..Settings::default()
-        }
+        })
     }
 }
 

@@ -63,7 +63,7 @@ async fn unknown_paths_methods_and_slashes() {
         "/nope",
         "/healthx",
         "/data",
-        "/data/populate/s3",
+        "/data/populate/s4",
         "/mcpx",
         "/mcp",
         "/mcp/",

@@ -1,5 +1,7 @@
 //! `/openapi.json` and `/docs`: the interface described from the types that serve it.
 
+mod s3;
+
 use axum::Json;
 use axum::response::Html;
 use formats::apps::{AppsApplied, AppsConfig};
@@ -35,7 +37,7 @@ fn description() -> Value {
     let apps = apps_path(&mut schemas);
     let populate = populate_path(&mut schemas);
     let snapshot = snapshot_path(&mut schemas);
-    json!({
+    let mut description = json!({
         "openapi": "3.1.0",
         "info": {
             "title": "Archipelago Environment Gateway",
@@ -54,12 +56,21 @@ fn description() -> Value {
                 "operationId": "banner",
                 "responses": {"200": text_answer("One line")},
             }},
+            "/metrics": {"get": {
+                "summary": "What the environment did, in the text of Prometheus",
+                "operationId": "metrics",
+                "responses": {"200": text_answer("Lines of name, labels and number")},
+            }},
             "/apps": apps,
             "/data/populate": populate,
             "/data/snapshot": snapshot,
         },
-        "components": {"schemas": schemas.take_definitions(true)},
-    })
+    });
+    if let Some(paths) = description["paths"].as_object_mut() {
+        s3::add_paths(&mut schemas, paths);
+    }
+    description["components"] = json!({"schemas": schemas.take_definitions(true)});
+    description
 }
 
 fn apps_path(schemas: &mut SchemaGenerator) -> Value {

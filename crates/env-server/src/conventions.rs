@@ -6,6 +6,7 @@ use axum::response::{IntoResponse as _, Response};
 use http::{HeaderValue, Method, StatusCode, header};
 
 use crate::error::ApiError;
+use crate::rest;
 use crate::routes::METHODS;
 
 /// Answers what is no route of ours: 404, 405 with `Allow`, or 307 to the same path with or without
@@ -13,6 +14,18 @@ use crate::routes::METHODS;
 pub(crate) async fn conventions(request: Request, next: Next) -> Response {
     let path = request.uri().path();
     if path == "/mcp" {
+        return next.run(request).await;
+    }
+    if let Some(rest) = path.strip_prefix("/rest/").filter(|rest| !rest.is_empty()) {
+        if !allows(rest::METHODS, request.method()) {
+            return not_allowed(rest::METHODS);
+        }
+        // The root of a service ends with a slash, as on its own host.
+        if !rest.contains('/')
+            && let Some(location) = location(&request, &format!("{path}/"))
+        {
+            return redirect(location);
+        }
         return next.run(request).await;
     }
     if let Some(rest) = path.strip_prefix("/mcp/") {
@@ -25,9 +38,7 @@ pub(crate) async fn conventions(request: Request, next: Next) -> Response {
         if allows(methods, request.method()) {
             return next.run(request).await;
         }
-        return ApiError::new(StatusCode::METHOD_NOT_ALLOWED, "Method Not Allowed")
-            .with_header(header::ALLOW, HeaderValue::from_static(methods))
-            .into_response();
+        return not_allowed(methods);
     }
     let other = match path.strip_suffix('/') {
         Some(bare) => bare.to_owned(),
@@ -36,20 +47,57 @@ pub(crate) async fn conventions(request: Request, next: Next) -> Response {
     if methods(&other).is_some()
         && let Some(location) = location(&request, &other)
     {
-        return (
-            StatusCode::TEMPORARY_REDIRECT,
-            [(header::LOCATION, location)],
-        )
-            .into_response();
+        return redirect(location);
     }
     ApiError::not_found().into_response()
+}
+
+fn not_allowed(methods: &'static str) -> Response {
+    ApiError::new(StatusCode::METHOD_NOT_ALLOWED, "Method Not Allowed")
+        .with_header(header::ALLOW, HeaderValue::from_static(methods))
+        .into_response()
+}
+
+fn redirect(location: HeaderValue) -> Response {
+    (
+        StatusCode::TEMPORARY_REDIRECT,
+        [(header::LOCATION, location)],
+    )
+        .into_response()
+}
+
+/// The route that a path belongs to, as one of a few names.
+pub(crate) fn route(path: &str) -> &'static str {
+    if path == "/mcp" || path == "/mcp/" {
+        return "/mcp";
+    }
+    if path.starts_with("/rest/") {
+        return "/rest";
+    }
+    METHODS
+        .iter()
+        .find_map(|(known, _)| matches(known, path).then_some(*known))
+        .unwrap_or("other")
 }
 
 /// The methods of a path, as `Allow` names them.
 fn methods(path: &str) -> Option<&'static str> {
     METHODS
         .iter()
-        .find_map(|(known, methods)| (*known == path).then_some(*methods))
+        .find_map(|(known, methods)| matches(known, path).then_some(*methods))
+}
+
+/// Whether a path is the known one, in which `{…}` stands for any one component.
+fn matches(known: &str, path: &str) -> bool {
+    let (mut known, mut path) = (known.split('/'), path.split('/'));
+    loop {
+        match (known.next(), path.next()) {
+            (None, None) => return true,
+            (Some(known), Some(given)) if known == given => {}
+            (Some(known), Some(given)) if known.starts_with('{') && !given.is_empty() => {}
+            _ => return false,
+        }
+    }
 }
 
 fn allows(methods: &str, method: &Method) -> bool {

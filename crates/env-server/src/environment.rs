@@ -5,6 +5,9 @@ use std::sync::{Arc, Mutex};
 use mcp_gateway::Gateway;
 use tokio::sync::Semaphore;
 
+use crate::metrics::Metrics;
+use crate::rest;
+use crate::s3::Jobs;
 use crate::settings::Settings;
 
 /// One environment. Clones are handles to the same one.
@@ -19,12 +22,21 @@ pub(crate) struct Inner {
     pub(crate) transfers: Arc<Semaphore>,
     /// Held while an archive is moved into place, so that two never mix.
     pub(crate) placing: Mutex<()>,
+    /// The client of the REST proxy.
+    pub(crate) rest: reqwest::Client,
+    pub(crate) metrics: Metrics,
+    pub(crate) populate_jobs: Arc<Jobs>,
+    pub(crate) snapshot_jobs: Arc<Jobs>,
 }
 
 impl Environment {
     pub(crate) fn new(settings: Settings, gateway: Gateway) -> Self {
         Self(Arc::new(Inner {
             transfers: Arc::new(Semaphore::new(settings.data.max_transfers)),
+            rest: rest::client(settings.rest_connect, settings.rest_silence),
+            metrics: Metrics::new(),
+            populate_jobs: Arc::new(Jobs::new("populate", settings.data.max_jobs)),
+            snapshot_jobs: Arc::new(Jobs::new("snapshot", settings.data.max_jobs)),
             settings,
             gateway,
             placing: Mutex::new(()),

@@ -39,6 +39,11 @@ impl ApiError {
         Self::new(StatusCode::NOT_FOUND, "Not Found")
     }
 
+    /// What is wrong.
+    pub(crate) const fn detail(&self) -> &Value {
+        &self.detail
+    }
+
     /// 422 with one item.
     pub(crate) fn invalid(item: &InvalidItem) -> Self {
         Self::new(StatusCode::UNPROCESSABLE_ENTITY, json!([item]))

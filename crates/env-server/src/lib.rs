@@ -26,10 +26,15 @@ mod environment;
 mod error;
 mod guard;
 mod json_body;
+mod metrics;
+mod rest;
 mod routes;
+mod s3;
 mod server;
 mod settings;
+mod signing;
 mod subsystem;
 
 pub use server::{BindError, BoundServer, EnvServer, ServeError};
-pub use settings::{AuthToken, DataLimits, Settings, Subsystem};
+pub use settings::{AuthToken, DataLimits, S3Settings, Settings, Subsystem};
+pub use signing::{RequestSigning, SigningKeyError};

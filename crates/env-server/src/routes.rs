@@ -1,29 +1,39 @@
 //! The routes.
 
 use axum::Router;
-use axum::extract::DefaultBodyLimit;
+use axum::extract::{DefaultBodyLimit, State};
 use axum::middleware::{from_fn, from_fn_with_state};
 use axum::response::{IntoResponse as _, Response};
-use axum::routing::{get, post};
+use axum::routing::{any, get, post};
 use http::StatusCode;
 use tower_http::catch_panic::CatchPanicLayer;
 use tower_http::request_id::{MakeRequestUuid, PropagateRequestIdLayer, SetRequestIdLayer};
 
-use crate::conventions::conventions;
+use crate::conventions::{conventions, route};
 use crate::environment::Environment;
 use crate::guard::guard;
-use crate::{api_description, apps, data};
+use crate::signing::signed;
+use crate::{api_description, apps, data, metrics, rest, s3};
 
 /// Every path but `/mcp`, with its methods as the header `Allow` names them.
-pub(crate) const METHODS: [(&str, &str); 8] = [
+pub(crate) const METHODS: [(&str, &str); 17] = [
     ("/health", "GET"),
     ("/", "GET"),
     ("/docs", "GET"),
     ("/redoc", "GET"),
     ("/openapi.json", "GET"),
+    ("/metrics", "GET"),
     ("/apps", "GET, POST"),
     ("/data/populate", "POST"),
+    ("/data/populate/s3", "POST"),
+    ("/data/populate/s3/start", "POST"),
+    ("/data/populate/s3/status", "GET"),
+    ("/data/populate/s3/status/{job_id}", "DELETE, GET"),
     ("/data/snapshot", "POST"),
+    ("/data/snapshot/s3", "POST"),
+    ("/data/snapshot/s3/start", "POST"),
+    ("/data/snapshot/s3/status", "GET"),
+    ("/data/snapshot/s3/status/{job_id}", "DELETE, GET"),
 ];
 
 pub(crate) fn router(environment: &Environment) -> Router {
@@ -33,17 +43,34 @@ pub(crate) fn router(environment: &Environment) -> Router {
         .route("/docs", get(api_description::page))
         .route("/redoc", get(api_description::page))
         .route("/openapi.json", get(api_description::openapi))
+        .route("/metrics", get(metrics::page))
+        .route("/rest/{*path}", any(rest::proxy))
         .route("/apps", get(apps::state).post(apps::configure))
         .route("/data/populate", post(data::populate))
+        .route("/data/populate/s3", post(s3::populate))
+        .route("/data/populate/s3/start", post(s3::start_populate))
+        .route("/data/populate/s3/status", get(s3::list_populates))
+        .route(
+            "/data/populate/s3/status/{job_id}",
+            get(s3::populate_status).delete(s3::cancel_populate),
+        )
         .route("/data/snapshot", post(data::snapshot))
+        .route("/data/snapshot/s3", post(s3::snapshot))
+        .route("/data/snapshot/s3/start", post(s3::start_snapshot))
+        .route("/data/snapshot/s3/status", get(s3::list_snapshots))
+        .route(
+            "/data/snapshot/s3/status/{job_id}",
+            get(s3::snapshot_status).delete(s3::cancel_snapshot),
+        )
         // Bodies are counted where they are read.
         .layer(DefaultBodyLimit::disable())
         .with_state(environment.clone())
         .merge(environment.gateway.router())
         .layer(from_fn(conventions))
+        .layer(from_fn_with_state(environment.clone(), signed))
         .layer(from_fn_with_state(environment.clone(), guard))
         .layer(CatchPanicLayer::custom(panicked))
-        .layer(from_fn(log))
+        .layer(from_fn_with_state(environment.clone(), log))
         .layer(PropagateRequestIdLayer::x_request_id())
         .layer(SetRequestIdLayer::x_request_id(MakeRequestUuid))
 }
@@ -63,7 +90,11 @@ fn panicked(panic: Box<dyn std::any::Any + Send>) -> Response {
 
 /// One line for each request, when its answer begins. Calls of the agent are many and have their own
 /// record, so they are told at a lower level.
-async fn log(request: axum::extract::Request, next: axum::middleware::Next) -> Response {
+async fn log(
+    State(environment): State<Environment>,
+    request: axum::extract::Request,
+    next: axum::middleware::Next,
+) -> Response {
     let started = std::time::Instant::now();
     let method = request.method().clone();
     let path = request.uri().path().to_owned();
@@ -75,7 +106,11 @@ async fn log(request: axum::extract::Request, next: axum::middleware::Next) -> R
         .to_owned();
     let response = next.run(request).await;
     let status = response.status().as_u16();
-    let milliseconds = started.elapsed().as_millis();
+    let took = started.elapsed();
+    let milliseconds = took.as_millis();
+    environment
+        .metrics
+        .request(&method, route(&path), status, took);
     if matches!(path.as_str(), "/mcp" | "/mcp/" | "/health") {
         tracing::debug!(%method, path, status, milliseconds, id, "answered");
     } else {

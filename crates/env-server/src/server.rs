@@ -146,6 +146,7 @@ impl BoundServer {
         let gateway = self.environment.gateway.clone();
         let grace = self.environment.settings.shutdown_grace;
         let app = routes::router(&self.environment);
+        let environment = self.environment.clone();
         // Small answers over kept connections wait for 40 ms without this.
         let listener = self.listener.tap_io(|stream| {
             if let Err(error) = stream.set_nodelay(true) {
@@ -160,6 +161,8 @@ impl BoundServer {
             async move {
                 stop.cancelled().await;
                 tracing::info!("stopping");
+                environment.populate_jobs.stop();
+                environment.snapshot_jobs.stop();
                 gateway.shutdown().await;
             }
         });

@@ -1,9 +1,13 @@
 //! What an environment is told when it starts, and its limits.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use mcp_gateway::GatewayOptions;
+
+use crate::signing::RequestSigning;
 
 /// The settings of an environment. Programs fill them in; this crate reads no variables.
 #[derive(Debug, Clone)]
@@ -23,6 +27,15 @@ pub struct Settings {
     pub auth_token: Option<AuthToken>,
     /// Limits of the routes under `/data`.
     pub data: DataLimits,
+    /// Signatures that requests have to carry, but those to `/health`, `/`, `/mcp` and `/rest`.
+    /// Default: none.
+    pub signing: Option<Arc<RequestSigning>>,
+    /// How long connecting to an application of `/rest` may take. Default 10 s.
+    pub rest_connect: Duration,
+    /// How long an application of `/rest` may send nothing. Default 300 s.
+    pub rest_silence: Duration,
+    /// Where snapshots go in S3, and how S3 is reached.
+    pub s3: S3Settings,
     /// Bytes of a JSON body. Default 16 MiB.
     pub max_json_bytes: usize,
     /// How long requests and MCP calls in flight may go on after the stop was asked for. Default 1 s.
@@ -42,10 +55,98 @@ impl Default for Settings {
             allowed_hosts: Vec::new(),
             auth_token: None,
             data: DataLimits::default(),
+            signing: None,
+            rest_connect: Duration::from_secs(10),
+            rest_silence: Duration::from_secs(300),
+            s3: S3Settings::default(),
             max_json_bytes: 16 << 20,
             shutdown_grace: Duration::from_secs(1),
             gateway: GatewayOptions::default(),
         }
+    }
+}
+
+impl Settings {
+    /// The subsystems as packing takes them.
+    pub(crate) fn roots(&self) -> [(&str, &std::path::Path); 2] {
+        [&self.filesystem, &self.apps_data]
+            .map(|subsystem| (subsystem.name.as_str(), subsystem.root.as_path()))
+    }
+}
+
+/// How S3 is reached, and where snapshots go (`spec/environment.md` §13.5, §15, §20).
+#[derive(Clone)]
+pub struct S3Settings {
+    /// The bucket of snapshots. Default `snapshots`.
+    pub bucket: String,
+    /// What their keys begin with. Default: nothing.
+    pub prefix: String,
+    /// The region unless a request names one. Default `us-west-2`.
+    pub default_region: String,
+    /// Whether buckets are part of the host name. Default: yes with AWS, no with another endpoint.
+    pub virtual_hosts: Option<bool>,
+    /// The standard variables of AWS (`AWS_ENDPOINT_URL`, `AWS_ACCESS_KEY_ID`, …) by name. They may
+    /// hold secrets and never show in logs.
+    variables: BTreeMap<String, String>,
+    /// How often a request is tried again after a failure that may pass. Default 5.
+    pub max_retries: usize,
+    /// The wait before the first new try; it doubles each time. Default 300 ms.
+    pub retry_backoff: Duration,
+    /// How long a connection may take. Default 60 s.
+    pub connect_timeout: Duration,
+    /// How long one request may take, its body included. Default 300 s.
+    pub request_timeout: Duration,
+}
+
+impl S3Settings {
+    /// Takes over the standard variables of AWS; others are ignored.
+    pub fn take_variables(&mut self, variables: impl IntoIterator<Item = (String, String)>) {
+        self.variables.extend(
+            variables
+                .into_iter()
+                .filter(|(name, value)| name.starts_with("AWS_") && !value.is_empty()),
+        );
+    }
+
+    pub(crate) fn variables(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.variables
+            .iter()
+            .map(|(name, value)| (name.as_str(), value.as_str()))
+    }
+
+    /// The address of a service that is not AWS.
+    pub(crate) fn endpoint(&self) -> Option<&str> {
+        ["AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT"]
+            .into_iter()
+            .find_map(|name| self.variables.get(name))
+            .map(String::as_str)
+    }
+}
+
+impl Default for S3Settings {
+    fn default() -> Self {
+        Self {
+            bucket: "snapshots".to_owned(),
+            prefix: String::new(),
+            default_region: "us-west-2".to_owned(),
+            virtual_hosts: None,
+            variables: BTreeMap::new(),
+            max_retries: 5,
+            retry_backoff: Duration::from_millis(300),
+            connect_timeout: Duration::from_secs(60),
+            request_timeout: Duration::from_secs(300),
+        }
+    }
+}
+
+impl std::fmt::Debug for S3Settings {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("S3Settings")
+            .field("bucket", &self.bucket)
+            .field("prefix", &self.prefix)
+            .field("default_region", &self.default_region)
+            .field("endpoint", &self.endpoint())
+            .finish_non_exhaustive()
     }
 }
 
@@ -87,6 +188,9 @@ pub struct DataLimits {
     pub hook_timeout: Duration,
     /// Hooks of one request. Default 64.
     pub max_hooks: usize,
+    /// Background jobs of each kind that are remembered; finished ones beyond are forgotten. Default
+    /// 1000.
+    pub max_jobs: usize,
 }
 
 impl Default for DataLimits {
@@ -99,6 +203,7 @@ impl Default for DataLimits {
             max_transfers: 16,
             hook_timeout: Duration::from_secs(3000),
             max_hooks: 64,
+            max_jobs: 1000,
         }
     }
 }

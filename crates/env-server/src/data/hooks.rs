@@ -54,7 +54,7 @@ pub(crate) struct HookTiming {
 
 /// Runs all hooks side by side, each to its end, also when one fails. Each has a process group of
 /// its own, which is killed when its time is over or nobody waits for it any more.
-pub(super) async fn run(hooks: &[Hook], limits: &DataLimits) -> Result<Vec<HookTiming>, ApiError> {
+pub(crate) async fn run(hooks: &[Hook], limits: &DataLimits) -> Result<Vec<HookTiming>, ApiError> {
     if hooks.len() > limits.max_hooks {
         return Err(ApiError::bad_request(format!(
             "got {} hooks, allowed are {} (max_hooks)",

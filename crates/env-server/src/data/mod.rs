@@ -1,13 +1,13 @@
 //! `/data`: the world in and out.
 
-mod hooks;
+pub(crate) mod hooks;
 mod populate;
 mod snapshot;
-mod transfer;
+pub(crate) mod transfer;
 mod upload;
 
-pub(crate) use populate::{Populated, populate};
-pub(crate) use snapshot::{SnapshotRequest, snapshot};
+pub(crate) use populate::{Populated, commit, populate, unpack_error};
+pub(crate) use snapshot::{SnapshotRequest, snapshot, spawn_pack};
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use crate::environment::Environment;
 use crate::error::ApiError;
 
 /// The right to one transfer, kept until it ends.
-fn permit(environment: &Environment) -> Result<OwnedSemaphorePermit, ApiError> {
+pub(crate) fn permit(environment: &Environment) -> Result<OwnedSemaphorePermit, ApiError> {
     Arc::clone(&environment.transfers)
         .try_acquire_owned()
         .map_err(|_| {

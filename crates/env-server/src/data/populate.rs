@@ -1,6 +1,7 @@
 //! `POST /data/populate` (`spec/environment.md` §12).
 
 use std::sync::PoisonError;
+use std::time::Instant;
 
 use axum::Json;
 use axum::extract::multipart::MultipartRejection;
@@ -16,6 +17,7 @@ use super::{permit, upload};
 use crate::environment::Environment;
 use crate::error::ApiError;
 use crate::json_body;
+use crate::metrics::Direction;
 use crate::subsystem;
 
 /// What was put into the world.
@@ -39,6 +41,7 @@ pub(crate) async fn populate(
 ) -> Result<Json<Populated>, ApiError> {
     let multipart = multipart.map_err(|_| upload::no_archive())?;
     let _permit = permit(&environment)?;
+    let started = Instant::now();
     let settings = &environment.settings;
     let given = query
         .iter()
@@ -55,6 +58,13 @@ pub(crate) async fn populate(
         None => return Err(upload::no_archive()),
     };
     let report = commit(&environment, staged).await?;
+    environment.metrics.moved(
+        Direction::Populate,
+        "client",
+        report.members,
+        report.bytes,
+        started.elapsed(),
+    );
     let hook_timings = hooks::run(&hooks, &settings.data).await?;
     tracing::info!(
         subsystem = given,
@@ -70,7 +80,11 @@ pub(crate) async fn populate(
     }))
 }
 
-async fn commit(environment: &Environment, staged: Staged) -> Result<UnpackReport, ApiError> {
+/// Moves what was staged into place.
+pub(crate) async fn commit(
+    environment: &Environment,
+    staged: Staged,
+) -> Result<UnpackReport, ApiError> {
     let environment = environment.clone();
     tokio::task::spawn_blocking(move || {
         let _placing = environment
@@ -85,7 +99,7 @@ async fn commit(environment: &Environment, staged: Staged) -> Result<UnpackRepor
 }
 
 /// The reference answers all of these with 500 and leaves half a world; here nothing has changed.
-fn unpack_error(error: &UnpackError) -> ApiError {
+pub(crate) fn unpack_error(error: &UnpackError) -> ApiError {
     let status = match error.fault() {
         // The subsystem itself breaks a rule.
         _ if matches!(error, UnpackError::Target { .. }) => StatusCode::BAD_REQUEST,

@@ -1,5 +1,7 @@
 //! `POST /data/snapshot` (`spec/environment.md` §14).
 
+use std::time::Instant;
+
 use axum::body::Body;
 use axum::extract::{Query, Request, State};
 use axum::response::{IntoResponse as _, Response};
@@ -8,12 +10,15 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use snapshot::archive::{ArchiveFormat, PackOptions, pack};
+use tokio::sync::OwnedSemaphorePermit;
 
 use super::hooks::{self, Hook};
+use super::transfer::DownloadWriter;
 use super::{permit, transfer};
 use crate::environment::Environment;
 use crate::error::{ApiError, InvalidItem};
 use crate::json_body;
+use crate::metrics::Direction;
 
 /// The body of a snapshot request; all of it may be left out.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
@@ -42,30 +47,8 @@ pub(crate) async fn snapshot(
     let timings = hooks::run(&hooks, &settings.data).await?;
 
     let format = options.format;
-    let (mut writer, stream) = transfer::download(settings.data.transfer_stall);
-    let world = environment.clone();
-    tokio::task::spawn_blocking(move || {
-        let _permit = permit;
-        let settings = &world.settings;
-        let roots = [&settings.filesystem, &settings.apps_data]
-            .map(|subsystem| (subsystem.name.as_str(), subsystem.root.as_path()));
-        let packed = pack(&roots, &mut writer, &options);
-        match &packed {
-            Ok(report) => tracing::info!(
-                members = report.members,
-                bytes = report.bytes,
-                skipped = report.skipped.len(),
-                shortened = report.shortened.len(),
-                unlocked = report.unlocked.len(),
-                "the snapshot is complete"
-            ),
-            Err(error) => {
-                let source = std::error::Error::source(error).map(ToString::to_string);
-                tracing::warn!(%error, source, "the snapshot failed");
-            }
-        }
-        writer.finish(packed.map(drop).map_err(|error| error.to_string()));
-    });
+    let (writer, stream) = transfer::download(settings.data.transfer_stall);
+    spawn_pack(environment.clone(), writer, options, Some(permit), "client");
 
     let name = format!("snap_{}.{}", uuid::Uuid::new_v4().simple(), format.name());
     let mut response = (
@@ -87,6 +70,47 @@ pub(crate) async fn snapshot(
         }
     }
     Ok(response)
+}
+
+/// Packs the world for a `peer` (`client` or `s3`) on a thread of its own. `permit` is held until that
+/// is done.
+pub(crate) fn spawn_pack(
+    environment: Environment,
+    mut writer: DownloadWriter,
+    options: PackOptions,
+    permit: Option<OwnedSemaphorePermit>,
+    peer: &'static str,
+) {
+    tokio::task::spawn_blocking(move || {
+        let _permit = permit;
+        let started = Instant::now();
+        let packed = pack(&environment.settings.roots(), &mut writer, &options);
+        match &packed {
+            Ok(report) => {
+                let (files, bytes) = (report.members, report.bytes);
+                environment.metrics.moved(
+                    Direction::Snapshot,
+                    peer,
+                    files,
+                    bytes,
+                    started.elapsed(),
+                );
+                tracing::info!(
+                    members = files,
+                    bytes,
+                    skipped = report.skipped.len(),
+                    shortened = report.shortened.len(),
+                    unlocked = report.unlocked.len(),
+                    "the snapshot is complete"
+                );
+            }
+            Err(error) => {
+                let source = std::error::Error::source(error).map(ToString::to_string);
+                tracing::warn!(%error, source, "the snapshot failed");
+            }
+        }
+        writer.finish(packed.map(drop).map_err(|error| error.to_string()));
+    });
 }
 
 /// What the query asks for: `format`, `empty_directories`, `reproducible`. Empty directories are

@@ -27,7 +27,7 @@ enum Piece {
 }
 
 /// From the request loop to a blocking reader.
-pub(super) fn upload() -> (UploadSender, UploadReader) {
+pub(crate) fn upload() -> (UploadSender, UploadReader) {
     let (sender, receiver) = mpsc::channel(DEPTH);
     let reader = UploadReader {
         receiver,
@@ -38,22 +38,22 @@ pub(super) fn upload() -> (UploadSender, UploadReader) {
 }
 
 /// The sending half of an upload. Dropping it without [`end`](Self::end) makes the reader fail.
-pub(super) struct UploadSender(mpsc::Sender<Piece>);
+pub(crate) struct UploadSender(mpsc::Sender<Piece>);
 
 impl UploadSender {
     /// Whether the reader still takes anything.
-    pub(super) async fn send(&self, data: Bytes) -> bool {
+    pub(crate) async fn send(&self, data: Bytes) -> bool {
         self.0.send(Piece::Data(data)).await.is_ok()
     }
 
-    pub(super) async fn end(self) {
+    pub(crate) async fn end(self) {
         // A reader that is gone has said why.
         let _ = self.0.send(Piece::End).await;
     }
 }
 
 /// The blocking half of an upload.
-pub(super) struct UploadReader {
+pub(crate) struct UploadReader {
     receiver: mpsc::Receiver<Piece>,
     current: Bytes,
     ended: bool,
@@ -81,7 +81,7 @@ impl Read for UploadReader {
 }
 
 /// From a blocking writer to a response body.
-pub(super) fn download(stall: Duration) -> (DownloadWriter, DownloadStream) {
+pub(crate) fn download(stall: Duration) -> (DownloadWriter, DownloadStream) {
     let (sender, receiver) = mpsc::channel(DEPTH);
     let writer = DownloadWriter {
         sender,
@@ -97,7 +97,7 @@ pub(super) fn download(stall: Duration) -> (DownloadWriter, DownloadStream) {
 }
 
 /// The blocking half of a download. Dropping it without [`finish`](Self::finish) breaks the transfer.
-pub(super) struct DownloadWriter {
+pub(crate) struct DownloadWriter {
     sender: mpsc::Sender<Piece>,
     buffer: BytesMut,
     stall: Duration,
@@ -106,7 +106,7 @@ pub(super) struct DownloadWriter {
 
 impl DownloadWriter {
     /// Ends the transfer: well, or with a failure that the client sees as a broken connection.
-    pub(super) fn finish(mut self, result: Result<(), String>) {
+    pub(crate) fn finish(mut self, result: Result<(), String>) {
         let last = match result.and_then(|()| self.flush().map_err(|error| error.to_string())) {
             Ok(()) => Piece::End,
             Err(reason) => Piece::Failed(reason),
@@ -154,7 +154,7 @@ impl Write for DownloadWriter {
 }
 
 /// The body of a download. It ends with an error unless the writer said that all is well.
-pub(super) struct DownloadStream {
+pub(crate) struct DownloadStream {
     receiver: mpsc::Receiver<Piece>,
     ended: bool,
 }

@@ -1,0 +1,212 @@
+//! Members of a snapshot to objects of S3.
+
+use std::io::{self, Read};
+use std::sync::Arc;
+
+use bytes::{Bytes, BytesMut};
+use object_store::aws::AmazonS3;
+use object_store::path::Path;
+use object_store::{ObjectStoreExt as _, WriteMultipart};
+use snapshot::archive::{Member, MemberKind, Sink};
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+
+use super::client;
+use super::jobs::Progress;
+
+/// Bytes of one part. S3 allows 10,000 of them.
+pub(super) const PART: usize = 16 << 20;
+
+/// Parts of one object on their way side by side.
+pub(super) const PARTS: usize = 3;
+
+/// Objects that fit into one request, on their way side by side.
+const SIDE_BY_SIDE: usize = 8;
+
+/// Bytes that are handed over at once.
+const PIECE: usize = 1 << 20;
+
+/// Objects up to this size are sent in one request.
+const WHOLE: u64 = 2 << 20;
+
+enum Piece {
+    /// A whole object.
+    Whole(String, Bytes),
+    /// The beginning of one that comes in pieces.
+    Begin(String),
+    Data(Bytes),
+    End,
+}
+
+/// Takes the members of a world on a blocking thread.
+pub(super) struct UploadSink {
+    prefix: String,
+    pieces: mpsc::Sender<Piece>,
+}
+
+/// The other end: sends what the sink takes.
+pub(super) struct Uploads {
+    pieces: mpsc::Receiver<Piece>,
+}
+
+/// What was sent.
+#[derive(Debug, Default)]
+pub(super) struct Uploaded {
+    pub(super) files: u64,
+    pub(super) bytes: u64,
+    /// Keys that could not be sent, with the reason, after all tries of the client.
+    pub(super) failed: Vec<(String, String)>,
+}
+
+/// A sink for objects below `prefix`, and its other end.
+pub(super) fn uploads(prefix: &str) -> (UploadSink, Uploads) {
+    let (sender, receiver) = mpsc::channel(2);
+    let sink = UploadSink {
+        prefix: prefix.to_owned(),
+        pieces: sender,
+    };
+    (sink, Uploads { pieces: receiver })
+}
+
+impl UploadSink {
+    fn send(&self, piece: Piece) -> io::Result<()> {
+        self.pieces
+            .blocking_send(piece)
+            .map_err(|_| io::Error::new(io::ErrorKind::BrokenPipe, "the upload ended"))
+    }
+}
+
+impl Sink for UploadSink {
+    fn append(&mut self, member: &Member<'_>, content: &mut dyn Read) -> io::Result<u64> {
+        let MemberKind::File(size) = member.kind else {
+            return Ok(0);
+        };
+        let key = format!("{}{}", self.prefix, String::from_utf8_lossy(member.name));
+        // A file that grows is cut at its size, as in an archive; one that shrinks is sent as it is.
+        let mut content = content.take(size);
+        if size <= WHOLE {
+            let mut whole = Vec::with_capacity(usize::try_from(size).unwrap_or(0));
+            content.read_to_end(&mut whole)?;
+            let missing = size - whole.len() as u64;
+            self.send(Piece::Whole(key, whole.into()))?;
+            return Ok(missing);
+        }
+        self.send(Piece::Begin(key))?;
+        let mut left = size;
+        loop {
+            let mut piece = BytesMut::zeroed(PIECE);
+            let count = content.read(&mut piece)?;
+            if count == 0 {
+                break;
+            }
+            left -= count as u64;
+            piece.truncate(count);
+            self.send(Piece::Data(piece.freeze()))?;
+        }
+        self.send(Piece::End)?;
+        Ok(left)
+    }
+}
+
+impl Uploads {
+    /// Sends everything until the sink is dropped. One object that fails does not end the others.
+    pub(super) async fn run(mut self, store: &Arc<AmazonS3>, progress: &Progress) -> Uploaded {
+        let mut done = Uploaded::default();
+        let mut running = JoinSet::new();
+        while let Some(piece) = self.pieces.recv().await {
+            match piece {
+                Piece::Whole(key, bytes) => {
+                    if running.len() >= SIDE_BY_SIDE
+                        && let Some(result) = running.join_next().await
+                    {
+                        done.count(result.ok(), progress);
+                    }
+                    let store = Arc::clone(store);
+                    running.spawn(async move {
+                        let length = bytes.len() as u64;
+                        let sent = put(&store, &key, bytes).await;
+                        (key, sent.map(|()| length))
+                    });
+                }
+                Piece::Begin(key) => {
+                    let sent = self.multipart(store, &key).await;
+                    done.count(Some((key, sent)), progress);
+                }
+                // The rest of an object that failed.
+                Piece::Data(_) | Piece::End => {}
+            }
+        }
+        while let Some(result) = running.join_next().await {
+            done.count(result.ok(), progress);
+        }
+        done
+    }
+
+    async fn multipart(&mut self, store: &AmazonS3, key: &str) -> Result<u64, String> {
+        let mut parts = begin(store, key).await?;
+        let mut length = 0;
+        loop {
+            match self.pieces.recv().await {
+                Some(Piece::Data(bytes)) => {
+                    length += bytes.len() as u64;
+                    if let Err(error) = parts.wait_for_capacity(PARTS).await {
+                        let _ = parts.abort().await;
+                        return Err(client::reason(&error));
+                    }
+                    parts.put(bytes);
+                }
+                Some(Piece::End) => break,
+                _ => {
+                    let _ = parts.abort().await;
+                    return Err("the file could not be read to its end".to_owned());
+                }
+            }
+        }
+        parts
+            .finish()
+            .await
+            .map(|_| length)
+            .map_err(|error| client::reason(&error))
+    }
+}
+
+impl Uploaded {
+    fn count(&mut self, result: Option<(String, Result<u64, String>)>, progress: &Progress) {
+        match result {
+            Some((_, Ok(length))) => {
+                self.files += 1;
+                self.bytes += length;
+                progress.object();
+                progress.bytes(length);
+            }
+            Some((key, Err(reason))) => {
+                tracing::warn!(key, reason, "an object cannot be uploaded");
+                self.failed.push((key, reason));
+            }
+            None => self
+                .failed
+                .push(("?".to_owned(), "the upload ended".to_owned())),
+        }
+    }
+}
+
+async fn put(store: &AmazonS3, key: &str, bytes: Bytes) -> Result<(), String> {
+    store
+        .put(&path(key)?, bytes.into())
+        .await
+        .map(drop)
+        .map_err(|error| client::reason(&error))
+}
+
+/// Begins an object that comes in parts.
+pub(super) async fn begin(store: &AmazonS3, key: &str) -> Result<WriteMultipart, String> {
+    let upload = store
+        .put_multipart(&path(key)?)
+        .await
+        .map_err(|error| client::reason(&error))?;
+    Ok(WriteMultipart::new_with_chunk_size(upload, PART))
+}
+
+fn path(key: &str) -> Result<Path, String> {
+    Path::parse(key).map_err(|error| format!("`{key}` cannot be a key: {error}"))
+}
