@@ -13,7 +13,7 @@ use std::time::Duration;
 use clap::Parser as _;
 use env_server::EnvServer;
 use formats::owner::Owner;
-use options::{Command, Options};
+use options::{ApiFormat, Command, Options};
 use program::{fail, say};
 use tokio_util::sync::CancellationToken;
 
@@ -40,6 +40,9 @@ pub fn run(args: impl IntoIterator<Item = impl Into<OsString> + Clone>) -> ExitC
             }
         };
     }
+    if let Some(Command::Openapi { format }) = options.command {
+        return print_api(format);
+    }
     program::start_logs(LOG_FILTER, options.logs_are_json());
     match program::block_on(serve(options)) {
         Ok(code) => code,
@@ -48,6 +51,18 @@ pub fn run(args: impl IntoIterator<Item = impl Into<OsString> + Clone>) -> ExitC
             format_args!("the runtime cannot start: {error}"),
         ),
     }
+}
+
+/// Prints the description of the interface.
+fn print_api(format: ApiFormat) -> ExitCode {
+    use std::io::Write as _;
+    let text = match format {
+        ApiFormat::Json => format!("{:#}\n", env_server::openapi_document()),
+        ApiFormat::Markdown => env_server::openapi_markdown(),
+    };
+    // A reader that has seen enough is no failure.
+    let _ = std::io::stdout().write_all(text.as_bytes());
+    ExitCode::SUCCESS
 }
 
 async fn serve(options: Options) -> ExitCode {

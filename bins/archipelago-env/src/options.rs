@@ -131,6 +131,18 @@ pub(crate) enum Command {
         #[arg(long, value_name = "SECONDS", default_value_t = 0)]
         wait: u64,
     },
+    /// Print the description of the HTTP interface
+    Openapi {
+        /// As an OpenAPI document, or as a page for people
+        #[arg(long, value_enum, default_value_t = ApiFormat::Json)]
+        format: ApiFormat,
+    },
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ApiFormat {
+    Json,
+    Markdown,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

@@ -1,5 +1,6 @@
 //! `/openapi.json` and `/docs`: the interface described from the types that serve it.
 
+mod markdown;
 mod s3;
 
 use axum::Json;
@@ -19,6 +20,18 @@ pub(crate) async fn page() -> Html<&'static str> {
 /// The OpenAPI 3.1 description.
 pub(crate) async fn openapi() -> Json<Value> {
     Json(description())
+}
+
+/// The OpenAPI 3.1 description of the interface: what `GET /openapi.json` answers.
+#[must_use]
+pub fn openapi_document() -> Value {
+    description()
+}
+
+/// The same as a Markdown page.
+#[must_use]
+pub fn openapi_markdown() -> String {
+    markdown::page(&description())
 }
 
 /// What an error looks like.
@@ -120,7 +133,7 @@ fn populate_path(schemas: &mut SchemaGenerator) -> Value {
                     "archive": {
                         "type": "string",
                         "contentMediaType": "application/gzip",
-                        "description": "A tar.gz with paths relative to the subsystem",
+                        "description": "A tar.gz or tar.zst with paths relative to the subsystem",
                     },
                     "post_populate_hooks": {
                         "type": "string",

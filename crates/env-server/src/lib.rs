@@ -35,6 +35,7 @@ mod settings;
 mod signing;
 mod subsystem;
 
+pub use api_description::{openapi_document, openapi_markdown};
 pub use server::{BindError, BoundServer, EnvServer, ServeError};
 pub use settings::{AuthToken, DataLimits, S3Settings, Settings, Subsystem};
 pub use signing::{RequestSigning, SigningKeyError};
