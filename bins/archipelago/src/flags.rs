@@ -135,13 +135,22 @@ pub(crate) struct SchemaFlags {
 
 #[derive(Debug, Args)]
 pub(crate) struct StubFlags {
-    /// The interface to stand in for: `openai`
-    #[arg(value_parser = ["openai"])]
-    pub(crate) provider: String,
+    /// The interface to stand in for
+    #[arg(value_enum)]
+    pub(crate) provider: StubProvider,
     /// JSON file: what the model says, turn by turn
     #[arg(long, value_name = "FILE")]
     pub(crate) script: PathBuf,
     /// Loopback port; 0 picks a free one
     #[arg(long, default_value_t = 0)]
     pub(crate) port: u16,
+}
+
+/// A provider with a stub.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum StubProvider {
+    /// OpenAI's chat completions
+    Openai,
+    /// Anthropic's messages
+    Anthropic,
 }

@@ -1,13 +1,16 @@
 //! `archipelago stub`.
 
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::process::ExitCode;
 
+use futures::FutureExt;
 use program::Refused;
-use testkit::openai::{Options, Script, serve};
+use testkit::anthropic::Anthropic;
+use testkit::openai::OpenAi;
+use testkit::stub::{Interface, Options, Script, serve};
 use tokio_util::sync::CancellationToken;
 
-use crate::flags::StubFlags;
+use crate::flags::{StubFlags, StubProvider};
 
 /// Serves the script until Ctrl-C. The key is whatever the client sends.
 pub(crate) async fn stub(flags: &StubFlags) -> Result<ExitCode, Refused> {
@@ -28,16 +31,28 @@ pub(crate) async fn stub(flags: &StubFlags) -> Result<ExitCode, Refused> {
     let address = listener.local_addr().map_err(Refused::infrastructure)?;
     let cancel = CancellationToken::new();
     program::cancel_on_signals(cancel.clone())?;
-    program::say(format_args!(
-        "listening; use it with OPENAI_BASE_URL=http://{address}/v1 and any OPENAI_API_KEY"
-    ));
     let options = Options {
         script,
         key: None,
         lenient: false,
     };
-    serve(listener, options, cancel)
-        .await
-        .map_err(Refused::infrastructure)?;
+    let (hint, served) = match flags.provider {
+        StubProvider::Openai => (
+            hint::<OpenAi>(address),
+            serve::<OpenAi>(listener, options, cancel).boxed(),
+        ),
+        StubProvider::Anthropic => (
+            hint::<Anthropic>(address),
+            serve::<Anthropic>(listener, options, cancel).boxed(),
+        ),
+    };
+    program::say(format_args!("listening; use it with {hint}"));
+    served.await.map_err(Refused::infrastructure)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// The variables that lead a client to the stub at `address`.
+fn hint<I: Interface>(address: SocketAddr) -> String {
+    let (base, key) = I::VARIABLES;
+    format!("{base}=http://{address}{} and any {key}", I::BASE)
 }

@@ -3,5 +3,7 @@
 //! A stub stands in for a real server in tests and, by `archipelago stub`, on the command line. It
 //! refuses what the real one refuses, so that a client that passes here passes there.
 
+pub mod anthropic;
 pub mod mcp;
 pub mod openai;
+pub mod stub;

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::script::Turn;
+use crate::stub::Turn;
 
 /// When every answer of a stub was made.
 const CREATED: u64 = 1_700_000_000;

@@ -23,10 +23,122 @@
 
 mod answer;
 mod check;
-mod connection;
 mod schema;
-mod script;
-mod server;
 
-pub use script::{Call, Fault, Script, ScriptError, Turn};
-pub use server::{OpenAiStub, Options, Recorded, serve};
+use std::io;
+
+use serde_json::{Value, json};
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+
+pub use crate::stub::{Call, Fault, Options, Recorded, Script, ScriptError, Turn};
+
+use crate::stub::{self, Interface, Received, Rejection, Reply, smallest};
+use check::Refusal;
+
+/// A running stub of OpenAI.
+pub type OpenAiStub = stub::Stub<OpenAi>;
+
+/// OpenAI's chat completions.
+#[derive(Debug)]
+pub enum OpenAi {}
+
+/// Serves a stub at `listener` until `cancel` is cancelled.
+///
+/// # Errors
+/// When the listener fails for good.
+pub async fn serve(
+    listener: TcpListener,
+    options: Options,
+    cancel: CancellationToken,
+) -> io::Result<()> {
+    stub::serve::<OpenAi>(listener, options, cancel).await
+}
+
+impl Interface for OpenAi {
+    const BASE: &'static str = "/v1";
+    const VARIABLES: (&'static str, &'static str) = ("OPENAI_BASE_URL", "OPENAI_API_KEY");
+    const KEY_HEADER: &'static str = "authorization";
+    const REQUEST_ID: &'static str = "x-request-id";
+    const NO_KEY: &'static str =
+        "No API key was given in an Authorization header (Authorization: Bearer KEY)";
+
+    fn is_chat(path: &str) -> bool {
+        matches!(path, "/v1/chat/completions" | "/chat/completions")
+    }
+
+    fn key(received: &Received) -> Option<String> {
+        let value = received.header(Self::KEY_HEADER)?;
+        value.strip_prefix("Bearer ").map(str::to_owned)
+    }
+
+    fn wrong_key(given: &str) -> String {
+        format!("Incorrect API key provided: {given}")
+    }
+
+    fn models() -> Value {
+        json!({"object": "list", "data": [{"id": "stub", "object": "model"}]})
+    }
+
+    fn check(received: &Received, lenient: bool) -> Result<(), Rejection> {
+        check::check(&received.body, lenient).map_err(|refusal| {
+            let Refusal {
+                message,
+                param,
+                code,
+            } = refusal;
+            Rejection {
+                status: 400,
+                body: answer::error(
+                    &message,
+                    "invalid_request_error",
+                    param.as_deref(),
+                    code.as_deref(),
+                ),
+                reason: message,
+            }
+        })
+    }
+
+    fn turns_of_model(body: &Value) -> usize {
+        let messages = body.get("messages").and_then(Value::as_array);
+        messages
+            .into_iter()
+            .flatten()
+            .filter(|message| message.get("role") == Some(&json!("assistant")))
+            .count()
+    }
+
+    fn asked_for(body: &Value) -> Option<Value> {
+        let format = body.get("response_format")?;
+        if format.get("type")?.as_str()? != "json_schema" {
+            return None;
+        }
+        Some(smallest(format.pointer("/json_schema/schema")?))
+    }
+
+    fn reply(turn: &Turn, number: usize, received: &Received) -> Reply {
+        let model = received.body.get("model").and_then(Value::as_str);
+        let model = model.unwrap_or_default();
+        Reply::Json(answer::completion(turn, number, model, received.length))
+    }
+
+    fn error(status: u16, message: &str) -> Value {
+        let (kind, code) = match status {
+            401 if message.starts_with("Incorrect") => {
+                ("invalid_request_error", Some("invalid_api_key"))
+            }
+            400 if message.starts_with("the stub's script") => {
+                ("invalid_request_error", Some("stub_script_ended"))
+            }
+            429 => ("requests", None),
+            500.. => ("server_error", None),
+            _ => ("invalid_request_error", None),
+        };
+        answer::error(message, kind, None, code)
+    }
+
+    fn error_event(message: &str) -> String {
+        format!("data: {}\n\n", Self::error(500, message))
+    }
+}

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use http::HeaderMap;
 use serde_json::{Value, json};
+use testkit::anthropic::{AnthropicStub, Options, Script, Turn};
 
 use super::answer::{self, Reading};
 use super::request::{Body, Style};
@@ -19,7 +20,7 @@ use crate::providers::failure;
 use crate::providers::golden::{self, Input, Outcome, Vectors, edited};
 use crate::repair::ToolNames;
 
-/// LiteLLM sets no marks by itself; ours are tested in `requests.rs`.
+/// LiteLLM sets no marks by itself; ours are tested in `request_tests.rs`.
 const STYLE: Style = Style {
     marks: false,
     ..super::DIRECT
@@ -238,5 +239,34 @@ fn nothing_wrong_or_lossy_is_copied() {
                 "{name}"
             );
         }
+    }
+}
+
+/// What we send to Anthropic passes the stub that refuses what Anthropic refuses.
+#[tokio::test]
+async fn the_strict_stub_takes_every_request() {
+    let script = Script::new([Turn::says("fine")]).repeat_last();
+    // The signatures of the vectors are not the stub's, and one tool has an odd property.
+    let options = Options {
+        lenient: true,
+        ..Options::new(script, "key")
+    };
+    let stub = AnthropicStub::start_with(options).await.unwrap();
+    let client = reqwest::Client::builder().no_proxy().build().unwrap();
+    for (name, vector) in &vectors() {
+        let Ok(body) = our_request(vector) else {
+            continue;
+        };
+        let response = client
+            .post(format!("{}/v1/messages", stub.base_url()))
+            .header("x-api-key", stub.key())
+            .header("anthropic-version", super::VERSION)
+            .json(&body)
+            .send()
+            .await
+            .unwrap();
+        let status = response.status();
+        let answer = response.text().await.unwrap();
+        assert_eq!(status, 200, "{name}: {answer}\n{body}");
     }
 }

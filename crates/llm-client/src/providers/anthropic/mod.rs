@@ -197,3 +197,5 @@ impl Provider for Anthropic {
 
 #[cfg(test)]
 mod golden_tests;
+#[cfg(test)]
+mod request_tests;

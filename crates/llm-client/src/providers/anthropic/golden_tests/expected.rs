@@ -400,7 +400,7 @@ fn thinking() -> Vec<(&'static str, Outcome)> {
             "thinking_on_history_without_blocks",
             Changed(vec![Remove("/thinking")]),
         ),
-        // Thinking is off, so nothing of the turn can be sent; `requests.rs` has the turn with
+        // Thinking is off, so nothing of the turn can be sent; `request_tests.rs` has the turn with
         // thinking on.
         (
             "thinking_only_turn",
@@ -411,7 +411,7 @@ fn thinking() -> Vec<(&'static str, Outcome)> {
             ]),
         ),
         // The order of blocks is in no field of LiteLLM's message; ours keeps it, as the round trip in
-        // `requests.rs` shows.
+        // `request_tests.rs` shows.
         ("roundtrip_interleaved_turn2", Changed(Vec::new())),
     ]
 }

@@ -1,28 +1,26 @@
-//! The server of the stub.
+//! The server of a stub: admits requests, keeps them, answers by the script.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
+use std::marker::PhantomData;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use axum::Router;
 use axum::body::Body;
-use axum::extract::{ConnectInfo, DefaultBodyLimit, Request, State};
+use axum::extract::{ConnectInfo, DefaultBodyLimit, State};
 use axum::response::{IntoResponse, Response};
-use axum::routing::{get, post};
 use bytes::Bytes;
 use futures::stream;
-use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri, header};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-use super::answer::{completion, error};
-use super::check::{self, Refusal};
 use super::connection::{CuttableListener, Scissors};
-use super::schema::smallest;
 use super::script::{Fault, Script, Turn};
+use super::{Interface, Received, Rejection, Reply};
 
 /// Largest body of a request.
 const LARGEST_REQUEST: usize = 64 * 1024 * 1024;
@@ -36,7 +34,7 @@ pub struct Options {
     pub script: Script,
     /// The key that it accepts; `None` for any, or none at all.
     pub key: Option<String>,
-    /// Lets parameters and fields pass that only OpenAI itself refuses, as compatible servers do.
+    /// Lets parameters and fields pass that only the provider itself refuses, as compatible servers do.
     pub lenient: bool,
 }
 
@@ -93,22 +91,20 @@ impl Shared {
     }
 
     /// The turn for `body`, and the number of this answer.
-    fn choose(&self, body: &Value) -> Option<(Turn, usize)> {
+    fn choose<I: Interface>(&self, body: &Value) -> Option<(Turn, usize)> {
         let script = &self.options.script;
         let mut progress = self.progress();
         progress.taken.resize(script.turns.len(), false);
         let number = progress.answered;
         let last = || script.turns.last().filter(|_| script.repeat_last);
-        let turn = if let Some(value) = asked_for(body).filter(|_| script.answer_schemas) {
+        let turn = if let Some(value) = I::asked_for(body).filter(|_| script.answer_schemas) {
             Turn::says(value.to_string())
         } else if script.by_conversation {
-            let messages = body.get("messages").and_then(Value::as_array);
-            let said = messages
-                .into_iter()
-                .flatten()
-                .filter(|message| message.get("role") == Some(&json!("assistant")))
-                .count();
-            script.turns.get(said).or_else(last)?.clone()
+            script
+                .turns
+                .get(I::turns_of_model(body))
+                .or_else(last)?
+                .clone()
         } else {
             let text = body
                 .get("messages")
@@ -139,23 +135,15 @@ impl Shared {
     }
 }
 
-/// The smallest answer to a request for a JSON schema.
-fn asked_for(body: &Value) -> Option<Value> {
-    let format = body.get("response_format")?;
-    if format.get("type")?.as_str()? != "json_schema" {
-        return None;
-    }
-    Some(smallest(format.pointer("/json_schema/schema")?))
-}
-
 /// A running stub on a loopback port. It ends when dropped.
 #[derive(Debug)]
-pub struct OpenAiStub {
+pub struct Stub<I> {
     address: SocketAddr,
     shared: Arc<Shared>,
+    interface: PhantomData<fn() -> I>,
 }
 
-impl OpenAiStub {
+impl<I: Interface> Stub<I> {
     /// Starts a strict stub that answers `script`.
     ///
     /// # Errors
@@ -172,14 +160,18 @@ impl OpenAiStub {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
         let address = listener.local_addr()?;
         let shared = shared(options, CancellationToken::new());
-        tokio::spawn(run(listener, Arc::clone(&shared)));
-        Ok(Self { address, shared })
+        tokio::spawn(run::<I>(listener, Arc::clone(&shared)));
+        Ok(Self {
+            address,
+            shared,
+            interface: PhantomData,
+        })
     }
 
-    /// The base URL for clients, up to `/v1`.
+    /// The base URL for clients.
     #[must_use]
     pub fn base_url(&self) -> String {
-        format!("http://{}/v1", self.address)
+        format!("http://{}{}", self.address, I::BASE)
     }
 
     /// The key that the stub accepts; empty if it accepts any.
@@ -188,13 +180,16 @@ impl OpenAiStub {
         self.shared.options.key.as_deref().unwrap_or_default()
     }
 
-    /// The look-up of `OPENAI_BASE_URL` and `OPENAI_API_KEY` that leads a client here.
-    pub fn variables(&self) -> impl Fn(&str) -> Option<String> + Clone + Send + Sync + use<> {
+    /// The look-up of the two variables that lead a client here ([`Interface::VARIABLES`]).
+    pub fn variables(&self) -> impl Fn(&str) -> Option<String> + Clone + Send + Sync + use<I> {
         let (base_url, key) = (self.base_url(), self.key().to_owned());
-        move |name| match name {
-            "OPENAI_BASE_URL" => Some(base_url.clone()),
-            "OPENAI_API_KEY" => Some(key.clone()),
-            _ => None,
+        let (base_name, key_name) = I::VARIABLES;
+        move |name| {
+            if name == base_name {
+                Some(base_url.clone())
+            } else {
+                (name == key_name).then(|| key.clone())
+            }
         }
     }
 
@@ -224,7 +219,7 @@ impl OpenAiStub {
     }
 }
 
-impl Drop for OpenAiStub {
+impl<I> Drop for Stub<I> {
     fn drop(&mut self) {
         self.shared.cancel.cancel();
     }
@@ -234,12 +229,12 @@ impl Drop for OpenAiStub {
 ///
 /// # Errors
 /// When the listener fails for good.
-pub async fn serve(
+pub async fn serve<I: Interface>(
     listener: TcpListener,
     options: Options,
     cancel: CancellationToken,
 ) -> io::Result<()> {
-    run(listener, shared(options, cancel)).await
+    run::<I>(listener, shared(options, cancel)).await
 }
 
 fn shared(options: Options, cancel: CancellationToken) -> Arc<Shared> {
@@ -250,13 +245,10 @@ fn shared(options: Options, cancel: CancellationToken) -> Arc<Shared> {
     })
 }
 
-async fn run(listener: TcpListener, shared: Arc<Shared>) -> io::Result<()> {
+async fn run<I: Interface>(listener: TcpListener, shared: Arc<Shared>) -> io::Result<()> {
     let cancel = shared.cancel.clone();
     let router = Router::new()
-        .route("/v1/chat/completions", post(chat))
-        .route("/chat/completions", post(chat))
-        .route("/v1/models", get(models))
-        .fallback(unknown)
+        .fallback(answer::<I>)
         .layer(DefaultBodyLimit::max(LARGEST_REQUEST))
         .with_state(shared);
     axum::serve(
@@ -267,39 +259,39 @@ async fn run(listener: TcpListener, shared: Arc<Shared>) -> io::Result<()> {
     .await
 }
 
-async fn models() -> Response {
-    let list = json!({"object": "list", "data": [{"id": "stub", "object": "model"}]});
-    json_response(StatusCode::OK, &list)
-}
-
-async fn unknown(method: Method, request: Request) -> Response {
-    let message = format!("Invalid URL ({method} {})", request.uri().path());
-    let body = error(&message, "invalid_request_error", None, None);
-    json_response(StatusCode::NOT_FOUND, &body)
-}
-
-async fn chat(
+async fn answer<I: Interface>(
     State(shared): State<Arc<Shared>>,
     ConnectInfo(scissors): ConnectInfo<Scissors>,
-    uri: http::Uri,
+    method: Method,
+    uri: Uri,
     headers: HeaderMap,
     bytes: Bytes,
 ) -> Response {
-    let body: Value = serde_json::from_slice(&bytes).unwrap_or_default();
-    let outcome = admit(&shared, &headers, &body);
-    let chosen = outcome.and_then(|()| {
-        shared.choose(&body).ok_or_else(|| {
-            let message = format!(
-                "the stub's script is at its end: it has {} turns",
-                shared.options.script.turns.len()
-            );
-            Rejection::bad_request(&message, None, Some("stub_script_ended"))
+    let path = uri.path().to_owned();
+    if method == Method::GET && path.ends_with("/models") {
+        return json_response(StatusCode::OK, &I::models());
+    }
+    if method != Method::POST || !I::is_chat(&path) {
+        let message = format!("there is no {method} {path} here");
+        return json_response(StatusCode::NOT_FOUND, &I::error(404, &message));
+    }
+    let received = Received {
+        path,
+        body: serde_json::from_slice(&bytes).unwrap_or_default(),
+        length: bytes.len(),
+        headers,
+    };
+    let chosen = admit::<I>(&shared, &received).and_then(|()| {
+        shared.choose::<I>(&received.body).ok_or_else(|| {
+            let turns = shared.options.script.turns.len();
+            let message = format!("the stub's script is at its end: it has {turns} turns");
+            Rejection::new::<I>(400, &message)
         })
     });
     shared.keep(Recorded {
-        path: uri.path().to_owned(),
-        headers: readable(&headers),
-        body: body.clone(),
+        path: received.path.clone(),
+        headers: readable::<I>(&received.headers),
+        body: received.body.clone(),
         refusal: chosen
             .as_ref()
             .err()
@@ -307,7 +299,7 @@ async fn chat(
     });
     let (turn, number) = match chosen {
         Ok(chosen) => chosen,
-        Err(rejection) => return json_response(rejection.status, &rejection.body),
+        Err(rejection) => return json_response(status_of(rejection.status), &rejection.body),
     };
     let delay = Duration::from_millis(turn.delay_ms);
     if !delay.is_zero() {
@@ -317,21 +309,12 @@ async fn chat(
         }
     }
     let mut response = match &turn.fault {
-        Some(fault) => faulty(fault, &shared, &scissors).await,
-        None => {
-            let model = body
-                .get("model")
-                .and_then(Value::as_str)
-                .unwrap_or_default();
-            json_response(
-                StatusCode::OK,
-                &completion(&turn, number, model, bytes.len()),
-            )
-        }
+        Some(fault) => faulty::<I>(fault, &turn, number, &received, &shared, &scissors).await,
+        None => whole(I::reply(&turn, number, &received)),
     };
     let request_id = HeaderValue::try_from(format!("req_stub_{number}"));
     if let Ok(value) = request_id {
-        response.headers_mut().insert("x-request-id", value);
+        response.headers_mut().insert(I::REQUEST_ID, value);
     }
     for (name, value) in &turn.headers {
         let pair = (HeaderName::try_from(name), HeaderValue::try_from(value));
@@ -342,76 +325,34 @@ async fn chat(
     response
 }
 
-/// A request that is turned away.
-struct Rejection {
-    status: StatusCode,
-    body: Value,
-    reason: String,
-}
-
-impl Rejection {
-    fn bad_request(message: &str, param: Option<&str>, code: Option<&str>) -> Self {
-        Self {
-            status: StatusCode::BAD_REQUEST,
-            body: error(message, "invalid_request_error", param, code),
-            reason: message.to_owned(),
-        }
-    }
-
-    fn unauthorized(message: &str, code: Option<&str>) -> Self {
-        Self {
-            status: StatusCode::UNAUTHORIZED,
-            ..Self::bad_request(message, None, code)
-        }
-    }
-}
-
-fn admit(shared: &Shared, headers: &HeaderMap, body: &Value) -> Result<(), Rejection> {
+fn admit<I: Interface>(shared: &Shared, received: &Received) -> Result<(), Rejection> {
     if let Some(key) = &shared.options.key {
-        let given = headers
-            .get(header::AUTHORIZATION)
-            .and_then(|value| value.to_str().ok()?.strip_prefix("Bearer "));
-        match given {
-            None => {
-                return Err(Rejection::unauthorized(
-                    "No API key was given in an Authorization header (Authorization: Bearer KEY)",
-                    None,
-                ));
-            }
-            Some(given) if given != key => {
-                return Err(Rejection::unauthorized(
-                    &format!("Incorrect API key provided: {given}"),
-                    Some("invalid_api_key"),
-                ));
+        match I::key(received) {
+            None => return Err(Rejection::new::<I>(401, I::NO_KEY)),
+            Some(given) if given != *key => {
+                return Err(Rejection::new::<I>(401, &I::wrong_key(&given)));
             }
             Some(_) => {}
         }
     }
-    let is_json = headers
+    let is_json = received
+        .headers
         .get(header::CONTENT_TYPE)
         .and_then(|value| value.to_str().ok())
         .is_some_and(|value| value.starts_with("application/json"));
-    if !is_json || body.is_null() {
-        return Err(Rejection::bad_request(
+    if !is_json || received.body.is_null() {
+        return Err(Rejection::new::<I>(
+            400,
             "The body of the request must be JSON, with Content-Type: application/json",
-            None,
-            None,
         ));
     }
-    check::check(body, shared.options.lenient).map_err(|refusal| {
-        let Refusal {
-            message,
-            param,
-            code,
-        } = refusal;
-        Rejection::bad_request(&message, param.as_deref(), code.as_deref())
-    })
+    I::check(received, shared.options.lenient)
 }
 
-fn readable(headers: &HeaderMap) -> BTreeMap<String, String> {
+fn readable<I: Interface>(headers: &HeaderMap) -> BTreeMap<String, String> {
     headers
         .iter()
-        .filter(|(name, _)| *name != header::AUTHORIZATION)
+        .filter(|(name, _)| *name != header::AUTHORIZATION && *name != I::KEY_HEADER)
         .map(|(name, value)| {
             let text = String::from_utf8_lossy(value.as_bytes()).into_owned();
             (name.as_str().to_owned(), text)
@@ -419,13 +360,40 @@ fn readable(headers: &HeaderMap) -> BTreeMap<String, String> {
         .collect()
 }
 
-async fn faulty(fault: &Fault, shared: &Shared, scissors: &Scissors) -> Response {
+fn status_of(status: u16) -> StatusCode {
+    StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
+}
+
+/// A good answer: JSON, or the events of a stream.
+fn whole(reply: Reply) -> Response {
+    match reply {
+        Reply::Json(body) => json_response(StatusCode::OK, &body),
+        Reply::Events(events) => (
+            [(header::CONTENT_TYPE, "text/event-stream; charset=utf-8")],
+            events.concat(),
+        )
+            .into_response(),
+    }
+}
+
+async fn faulty<I: Interface>(
+    fault: &Fault,
+    turn: &Turn,
+    number: usize,
+    received: &Received,
+    shared: &Shared,
+    scissors: &Scissors,
+) -> Response {
     match fault {
         Fault::Status { status, body } => {
-            let status = StatusCode::from_u16(*status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+            let code = status_of(*status);
             match body {
-                Value::String(text) => (status, text.clone()).into_response(),
-                body => json_response(status, body),
+                Value::String(text) => (code, text.clone()).into_response(),
+                Value::Null => {
+                    let message = format!("stub failure {status}");
+                    json_response(code, &I::error(*status, &message))
+                }
+                body => json_response(code, body),
             }
         }
         Fault::Stall => {
@@ -436,25 +404,40 @@ async fn faulty(fault: &Fault, shared: &Shared, scissors: &Scissors) -> Response
             scissors.cut();
             StatusCode::OK.into_response()
         }
-        Fault::HalfBody => {
-            let half = Bytes::from_static(br#"{"id": "chatcmpl-stub", "choices": [{"index": 0, "#);
-            let promised = half.len() * 2;
-            let parts = [
-                Ok(half),
-                Err(io::Error::from(io::ErrorKind::ConnectionAborted)),
-            ];
-            let headers = [
-                (header::CONTENT_TYPE, "application/json".to_owned()),
-                (header::CONTENT_LENGTH, promised.to_string()),
-            ];
-            (headers, Body::from_stream(stream::iter(parts))).into_response()
-        }
+        Fault::HalfBody => half(I::reply(turn, number, received)),
         Fault::MalformedJson => (
             [(header::CONTENT_TYPE, "application/json")],
-            r#"{"id": "chatcmpl-stub", "choices": ["#,
+            r#"{"id": "stub", "content": ["#,
         )
             .into_response(),
+        Fault::Midway => match I::reply(turn, number, received) {
+            Reply::Json(_) => json_response(StatusCode::OK, &I::error(529, "stub failure midway")),
+            Reply::Events(mut events) => {
+                events.truncate(events.len() / 2);
+                events.push(I::error_event("stub failure midway"));
+                whole(Reply::Events(events))
+            }
+        },
     }
+}
+
+/// The first half of an answer, then the connection closes.
+fn half(reply: Reply) -> Response {
+    let (kind, text) = match reply {
+        Reply::Json(body) => ("application/json", body.to_string()),
+        Reply::Events(events) => ("text/event-stream", events.concat()),
+    };
+    let bytes = Bytes::from(text);
+    let half = bytes.slice(..bytes.len() / 2);
+    let parts = [
+        Ok(half),
+        Err(io::Error::from(io::ErrorKind::ConnectionAborted)),
+    ];
+    let headers = [
+        (header::CONTENT_TYPE, kind.to_owned()),
+        (header::CONTENT_LENGTH, bytes.len().to_string()),
+    ];
+    (headers, Body::from_stream(stream::iter(parts))).into_response()
 }
 
 fn json_response(status: StatusCode, body: &Value) -> Response {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use formats::Object;
 use formats::chat::{Content, Usage};
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 /// The answers of a stub, one per request.
 ///
@@ -25,7 +25,7 @@ pub struct Script {
     /// the number of requests: then one script serves many clients, and `when` says nothing.
     #[serde(default)]
     pub by_conversation: bool,
-    /// Whether requests with a `response_format` of a JSON schema get the smallest value that
+    /// Whether requests for an answer to a JSON schema get the smallest value that
     /// satisfies it, and take no turn.
     #[serde(default)]
     pub answer_schemas: bool,
@@ -121,11 +121,13 @@ pub struct Call {
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Fault {
-    /// An answer with this status and this body; a body that is no string is sent as JSON.
+    /// An answer with this status and this body; a body that is no string is sent as JSON, and
+    /// without one it is an error in the form of the interface.
     Status {
         /// The status.
         status: u16,
         /// The body.
+        #[serde(default)]
         body: Value,
     },
     /// No answer, until the client goes away.
@@ -136,6 +138,8 @@ pub enum Fault {
     HalfBody,
     /// A good status, and a body that is cut-off JSON.
     MalformedJson,
+    /// An error in the middle of a stream; where nothing is streamed, an error under a good status.
+    Midway,
 }
 
 impl Turn {
@@ -152,18 +156,10 @@ impl Turn {
         Self::default().and_calls(name, arguments)
     }
 
-    /// An error in OpenAI's form with the status `status`.
+    /// An error in the form of the interface with the status `status`.
     #[must_use]
     pub fn fails(status: u16) -> Self {
-        let kind = match status {
-            429 => "requests",
-            500.. => "server_error",
-            _ => "invalid_request_error",
-        };
-        Self::fails_with(
-            status,
-            json!({"error": {"message": format!("stub failure {status}"), "type": kind, "param": null, "code": null}}),
-        )
+        Self::fails_with(status, Value::Null)
     }
 
     /// An answer with the status `status` and `body`.
