@@ -248,12 +248,13 @@ async fn what_cannot_be_fetched_changes_nothing() {
 async fn the_world_as_objects() {
     let s3 = S3::start().await;
     let env = s3.env().await;
-    let large = noise(18 << 20);
+    let large = noise(5 << 20);
     env.populate("", tar_gz(&[("a.txt", b"a"), ("d/.hidden", b"")]))
         .await;
     std::fs::write(env.apps_data().join("large"), &large).unwrap();
     std::os::unix::fs::symlink("a.txt", env.files().join("link")).unwrap();
     std::os::unix::fs::symlink("/etc/passwd", env.files().join("leak")).unwrap();
+    std::fs::write(env.files().join("odd [1]\n#?.txt"), "odd").unwrap();
     let (status, answer) = call(&env, "/data/snapshot/s3", json!({"snapshot_id": "one"})).await;
     assert_eq!(status, 200, "{answer}");
     assert_eq!(
@@ -262,11 +263,12 @@ async fn the_world_as_objects() {
             &answer["files_uploaded"],
             &answer["total_bytes"]
         ),
-        (&json!("one"), &json!(4), &json!(large.len() + 2))
+        (&json!("one"), &json!(5), &json!(large.len() + 5))
     );
     let object = |key: &str| s3.object("snapshots", &format!("team/one/{key}"));
     assert_eq!(read(&object("filesystem/a.txt")), b"a");
     assert_eq!(read(&object("filesystem/link")), b"a");
+    assert_eq!(read(&object("filesystem/odd [1]%0A#?.txt")), b"odd");
     assert_eq!(read(&object("filesystem/d/.hidden")), b"");
     assert!(read(&object(".apps_data/large")) == large);
     assert!(!object("filesystem/leak").exists());
@@ -282,7 +284,7 @@ async fn the_world_as_objects() {
     let (status, answer) = call(&other, "/data/populate/s3", body).await;
     assert_eq!(
         (status, &answer["objects_added"]),
-        (200, &json!(4)),
+        (200, &json!(5)),
         "{answer}"
     );
     assert!(read(&other.apps_data().join("large")) == large);

@@ -251,9 +251,11 @@ impl Target<'_> {
         size_bytes: u64,
         hook_timings: Vec<HookTiming>,
     ) -> Result<S3Snapshotted, ApiError> {
+        let path = Path::parse(key)
+            .map_err(|error| ApiError::internal(format!("`{key}` cannot be a key: {error}")))?;
         let signed = self
             .store
-            .signed_url(Method::GET, &Path::from(key), PRESIGNED)
+            .signed_url(Method::GET, &path, PRESIGNED)
             .await
             .map_err(|error| {
                 ApiError::internal(format!("the address cannot be signed: {error}"))

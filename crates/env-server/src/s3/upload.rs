@@ -81,7 +81,7 @@ impl Sink for UploadSink {
         let MemberKind::File(size) = member.kind else {
             return Ok(0);
         };
-        let key = format!("{}{}", self.prefix, String::from_utf8_lossy(member.name));
+        let key = format!("{}{}", self.prefix, key_of(member.name));
         // A file that grows is cut at its size, as in an archive; one that shrinks is sent as it is.
         let mut content = content.take(size);
         if size <= WHOLE {
@@ -106,6 +106,26 @@ impl Sink for UploadSink {
         self.send(Piece::End)?;
         Ok(left)
     }
+}
+
+/// The name of a file as part of a key. Control characters and bytes that are not UTF-8, which no key
+/// may hold, become `%` and two digits.
+fn key_of(name: &[u8]) -> String {
+    use std::fmt::Write as _;
+    let mut key = String::with_capacity(name.len());
+    for chunk in name.utf8_chunks() {
+        for letter in chunk.valid().chars() {
+            if letter.is_ascii_control() {
+                let _ = write!(key, "%{:02X}", u32::from(letter));
+            } else {
+                key.push(letter);
+            }
+        }
+        for byte in chunk.invalid() {
+            let _ = write!(key, "%{byte:02X}");
+        }
+    }
+    key
 }
 
 impl Uploads {
@@ -209,4 +229,16 @@ pub(super) async fn begin(store: &AmazonS3, key: &str) -> Result<WriteMultipart,
 
 fn path(key: &str) -> Result<Path, String> {
     Path::parse(key).map_err(|error| format!("`{key}` cannot be a key: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::key_of;
+
+    #[test]
+    fn names_that_no_key_may_hold() {
+        assert_eq!(key_of("a/ä [1] 100%.txt".as_bytes()), "a/ä [1] 100%.txt");
+        assert_eq!(key_of(b"new\nline"), "new%0Aline");
+        assert_eq!(key_of(b"x\xff\xfe"), "x%FF%FE");
+    }
 }
