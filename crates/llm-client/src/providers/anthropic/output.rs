@@ -1,5 +1,7 @@
 //! Structured output: a JSON schema as Anthropic keeps to it (`output_config.format`).
 
+use std::collections::HashSet;
+
 use formats::Object;
 use serde_json::{Value, json};
 
@@ -21,8 +23,70 @@ const TOLD: &[&str] = &[
 ];
 
 /// `schema` as the native format takes it: objects closed, limits moved into the descriptions,
-/// `oneOf` as `anyOf`. `None` where that is impossible: the native format has no open objects.
+/// `oneOf` as `anyOf`. `None` where that is impossible: the native format has no open objects and no
+/// recursion.
 pub(super) fn native_schema(schema: &Value) -> Option<Value> {
+    if is_recursive(schema) {
+        return None;
+    }
+    rewritten(schema)
+}
+
+/// Whether a definition of `root` leads back to itself. A reference that leads elsewhere than to a
+/// definition counts as recursion too: it may lead to what it stands in.
+fn is_recursive(root: &Value) -> bool {
+    Search {
+        root,
+        path: Vec::new(),
+        done: HashSet::new(),
+    }
+    .leads_back(root)
+}
+
+/// A search for definitions that lead back to themselves.
+struct Search<'s> {
+    root: &'s Value,
+    /// The references that led here.
+    path: Vec<&'s str>,
+    /// Those that lead nowhere back, so that each is followed once.
+    done: HashSet<&'s str>,
+}
+
+impl<'s> Search<'s> {
+    fn leads_back(&mut self, schema: &'s Value) -> bool {
+        match schema {
+            Value::Array(list) => list.iter().any(|schema| self.leads_back(schema)),
+            Value::Object(object) => match object.get("$ref").and_then(Value::as_str) {
+                Some(pointer) => self.follow(pointer),
+                // The definitions count where they are referred to.
+                None => object
+                    .iter()
+                    .filter(|(key, _)| !matches!(key.as_str(), "$defs" | "definitions"))
+                    .any(|(_, schema)| self.leads_back(schema)),
+            },
+            _ => false,
+        }
+    }
+
+    fn follow(&mut self, pointer: &'s str) -> bool {
+        let is_definition =
+            pointer.starts_with("#/$defs/") || pointer.starts_with("#/definitions/");
+        if !is_definition || self.path.contains(&pointer) {
+            return true;
+        }
+        if self.done.contains(pointer) {
+            return false;
+        }
+        self.path.push(pointer);
+        let target = self.root.pointer(pointer.trim_start_matches('#'));
+        let back = target.is_some_and(|target| self.leads_back(target));
+        self.path.pop();
+        self.done.insert(pointer);
+        back
+    }
+}
+
+fn rewritten(schema: &Value) -> Option<Value> {
     let object = schema.as_object()?;
     let mut native = Object::new();
     let mut told = Vec::new();
@@ -31,16 +95,16 @@ pub(super) fn native_schema(schema: &Value) -> Option<Value> {
             "properties" | "$defs" | "definitions" => {
                 let schemas = value.as_object()?.iter();
                 let schemas: Option<Object> = schemas
-                    .map(|(name, schema)| Some((name.clone(), native_schema(schema)?)))
+                    .map(|(name, schema)| Some((name.clone(), rewritten(schema)?)))
                     .collect();
                 native.insert(key.clone(), schemas?.into());
             }
             "items" => {
-                native.insert(key.clone(), native_schema(value)?);
+                native.insert(key.clone(), rewritten(value)?);
             }
             "anyOf" | "oneOf" | "allOf" => {
                 let branches: Option<Vec<Value>> =
-                    value.as_array()?.iter().map(native_schema).collect();
+                    value.as_array()?.iter().map(rewritten).collect();
                 let key = if key == "allOf" { "allOf" } else { "anyOf" };
                 native.insert(key.to_owned(), branches?.into());
             }
@@ -132,5 +196,21 @@ mod tests {
         ] {
             assert_eq!(native_schema(&open), None, "{open}");
         }
+    }
+
+    #[test]
+    fn recursion_cannot_be_said_natively_but_a_shared_definition_can() {
+        let tree = json!({"$ref": "#/$defs/tree", "$defs": {"tree": {
+            "type": "object",
+            "properties": {"kids": {"type": "array", "items": {"$ref": "#/$defs/tree"}}}
+        }}});
+        assert_eq!(native_schema(&tree), None);
+        assert_eq!(native_schema(&json!({"$ref": "#"})), None);
+        let shared = json!({
+            "type": "object",
+            "properties": {"a": {"$ref": "#/$defs/w"}, "b": {"$ref": "#/$defs/w"}},
+            "$defs": {"w": {"type": "string"}}
+        });
+        assert!(native_schema(&shared).is_some());
     }
 }
