@@ -49,6 +49,11 @@ pub enum EventKind {
         /// The conversation that it starts from.
         messages: Vec<Message>,
     },
+    /// The run goes on after its process ended; what follows belongs to the same conversation.
+    RunContinued {
+        /// `provider/model`, which may be another one than before.
+        model: String,
+    },
     /// The tools are known.
     Configured {
         /// Their names, in the order in which the gateway lists them.
@@ -71,6 +76,11 @@ pub enum EventKind {
         wait_seconds: f64,
         /// Why.
         failure: Failure,
+    },
+    /// What the model says it thought before the reply that follows, where the provider tells it.
+    Reasoning {
+        /// The text.
+        text: String,
     },
     /// The model replied; the message joins the conversation.
     Response {
@@ -134,6 +144,13 @@ pub enum EventKind {
         /// `completed`, `blocked` or `failed`, where the agent says so.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         answer_status: Option<String>,
+    },
+    /// A subagent of this run did something; its messages are not part of this conversation.
+    Subagent {
+        /// The name under which the run began it.
+        name: String,
+        /// What it did, numbered by itself.
+        event: Box<Event>,
     },
     /// The run ended.
     RunEnded {
