@@ -34,7 +34,7 @@ impl Meter {
             .lock()
             .unwrap_or_else(std::sync::PoisonError::into_inner);
         usage.steps = usage.steps.max(event.step.unwrap_or(0));
-        match &event.kind {
+        match spent_by(&event.kind) {
             EventKind::ToolCall { .. } => usage.tool_calls += 1,
             EventKind::Response {
                 usage: tokens,
@@ -66,5 +66,13 @@ impl Meter {
             .lock()
             .unwrap_or_else(std::sync::PoisonError::into_inner)
             .clone()
+    }
+}
+
+/// What a subagent does is spent by its run, but for its steps.
+fn spent_by(kind: &EventKind) -> &EventKind {
+    match kind {
+        EventKind::Subagent { event, .. } => spent_by(&event.kind),
+        kind => kind,
     }
 }
