@@ -1,7 +1,7 @@
 //! A whole run: before, during, after.
 
 use std::panic::AssertUnwindSafe;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use formats::Object;
@@ -12,11 +12,16 @@ use formats::trajectory::{AgentStatus, Trajectory};
 use futures::FutureExt;
 use llm_client::tokens;
 use tokio_util::sync::CancellationToken;
+use tracing::Instrument;
 
+use crate::checkpoint::Restored;
 use crate::events::Recorder;
+use crate::images::ImagePolicy;
 use crate::input::RunInput;
 use crate::registry::{AgentConfigError, Agents, ResolvedAgent};
-use crate::run::{Answer, ContextSize, Conversation, Run, RunContext, UsageTally, status_of};
+use crate::run::{Answer, ContextSize, Run, RunContext, status_of};
+use crate::spans;
+use crate::subagent::Surroundings;
 use crate::tools::{ToolSources, Toolbox};
 
 /// Runs an agent to its end.
@@ -33,18 +38,46 @@ pub async fn run(agents: &Agents, input: RunInput) -> Result<Trajectory, AgentCo
     for endpoint in &input.tools.endpoints {
         endpoint.check()?;
     }
-    let recorder = Recorder::new(input.observer);
-    recorder.emit(EventKind::RunStarted {
-        trajectory_id: input.trajectory_id.clone(),
-        agent_config_id: agent.id.to_owned(),
-        model: input.model.name().to_owned(),
-        messages: messages.clone(),
-    });
+    let (recorder, start) = match input.checkpoint {
+        None => {
+            let recorder = Recorder::new(input.observer);
+            recorder.emit(EventKind::RunStarted {
+                trajectory_id: input.trajectory_id.clone(),
+                agent_config_id: agent.id.to_owned(),
+                model: input.model.name().to_owned(),
+                messages: messages.clone(),
+            });
+            (recorder, Restored::fresh(messages))
+        }
+        Some(checkpoint) => {
+            checkpoint
+                .fits(agent.id, &messages)
+                .map_err(AgentConfigError::Continue)?;
+            if checkpoint.is_complete() {
+                return Ok(checkpoint.into_trajectory());
+            }
+            let recorder = Recorder::go_on(
+                input.observer,
+                checkpoint.next_seq(),
+                checkpoint.steps(),
+                checkpoint.elapsed(),
+            );
+            recorder.emit(EventKind::RunContinued {
+                model: input.model.name().to_owned(),
+            });
+            (recorder, checkpoint.restore())
+        }
+    };
     for warning in &agent.warnings {
         recorder.warn(warning.as_str());
     }
     let limits = Limits::start(input.limit, agent.timeout, input.cancel);
 
+    let surroundings = Surroundings {
+        agents: agents.clone(),
+        sources: input.tools.clone(),
+        cancel: limits.cancel.clone(),
+    };
     let sources = if agent.uses_tools {
         input.tools
     } else {
@@ -53,7 +86,7 @@ pub async fn run(agents: &Agents, input: RunInput) -> Result<Trajectory, AgentCo
     let toolbox = match limits.hold(Box::pin(Toolbox::open(sources))).await {
         Ok(Ok(toolbox)) => toolbox,
         Ok(Err(failure)) | Err(failure) => {
-            return Ok(without_tools(&recorder, messages, failure));
+            return Ok(without_tools(&recorder, start, failure));
         }
     };
     let tools = toolbox.definitions();
@@ -69,7 +102,7 @@ pub async fn run(agents: &Agents, input: RunInput) -> Result<Trajectory, AgentCo
 
     let mut size = ContextSize::default();
     size.add(tokens::of_tools(&tools));
-    size.add(tokens::of_messages(&messages));
+    size.add(tokens::of_messages(start.conversation.context()));
     let mut run = Run {
         model: input.model,
         context: RunContext {
@@ -80,22 +113,32 @@ pub async fn run(agents: &Agents, input: RunInput) -> Result<Trajectory, AgentCo
             task_custom_fields: input.task_custom_fields,
             inner_agent_config: input.inner_agent_config,
         },
-        recorder,
-        conversation: Conversation::new(messages),
-        usage: UsageTally::default(),
+        recorder: Arc::new(recorder),
+        conversation: start.conversation,
+        usage: start.usage,
         toolbox,
         size,
         deferred: Vec::new(),
         finished: Mutex::default(),
         unusable: 0,
         unanswered: 0,
+        earlier: start.earlier,
+        pictures: ImagePolicy::default(),
+        surroundings,
     };
+    run.settle_lost_calls();
+    let worked_before = run.earlier.worked;
     let started = Instant::now();
-    let outcome = match limits.hold(drive(&agent, &mut run)).await {
+    let span = spans::invoke_agent(agent.id, &run.context.trajectory_id, &run.model);
+    let driving = limits.hold(drive(&agent, &mut run));
+    let outcome = match driving.instrument(span.clone()).await {
         Ok(outcome) => outcome,
         Err(failure) => Err(failure),
     };
-    let elapsed = started.elapsed();
+    if let Err(failure) = &outcome {
+        spans::failed(&span, &failure.kind);
+    }
+    let elapsed = worked_before + started.elapsed();
     let trajectory = Box::pin(finish(run, outcome, elapsed)).await;
     Ok(trajectory)
 }
@@ -163,18 +206,19 @@ pub(crate) fn output_with(answer_status: Option<&str>) -> Option<Object> {
 }
 
 /// The end of a run whose tools could not be had: the clock of the agent never started.
-fn without_tools(recorder: &Recorder, messages: Vec<Message>, failure: Failure) -> Trajectory {
+fn without_tools(recorder: &Recorder, mut start: Restored, failure: Failure) -> Trajectory {
+    start.conversation.close_calls();
     let status = status_of(&failure);
     recorder.emit(EventKind::RunEnded {
         status,
         failure: Some(failure.clone()),
     });
     Trajectory {
-        messages: Conversation::new(messages).into_record(),
+        messages: start.conversation.into_record(),
         output: None,
         status,
-        time_elapsed: 0.0,
-        usage: Some(UsageTally::default().to_object()),
+        time_elapsed: start.earlier.worked.as_secs_f64(),
+        usage: Some(start.usage.to_object()),
         final_answer: None,
         error: Some(failure),
         extra: Object::new(),

@@ -1,10 +1,10 @@
 //! What a run says while it happens: observers, the log file, numbering and time.
 
 use std::fs::File;
-use std::io::{self, Write};
+use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use formats::event::{Event, EventKind, FORMAT_VERSION};
 
@@ -65,6 +65,22 @@ impl EventLog {
         })
     }
 
+    /// Opens the file of a run that is to be continued, so that its events follow. A last line that
+    /// was not written to its end is taken away, as [`read_events`](crate::read_events) leaves it
+    /// out.
+    ///
+    /// # Errors
+    /// When the file cannot be opened, read or cut.
+    pub fn append(path: impl AsRef<Path>) -> io::Result<Self> {
+        let mut file = File::options().read(true).write(true).open(path)?;
+        let end = end_of_whole_lines(&mut file)?;
+        file.set_len(end)?;
+        file.seek(SeekFrom::Start(end))?;
+        Ok(Self {
+            state: Mutex::new(LogState { file, error: None }),
+        })
+    }
+
     /// Makes sure that everything is on the disk.
     ///
     /// # Errors
@@ -76,6 +92,26 @@ impl EventLog {
             None => state.file.sync_data(),
         }
     }
+}
+
+/// Where the last line that has its end ends.
+fn end_of_whole_lines(file: &mut File) -> io::Result<u64> {
+    const CHUNK: u64 = 64 * 1024;
+    let mut end = file.seek(SeekFrom::End(0))?;
+    let mut bytes = Vec::new();
+    while end > 0 {
+        let start = end.saturating_sub(CHUNK);
+        file.seek(SeekFrom::Start(start))?;
+        bytes.clear();
+        Read::by_ref(file)
+            .take(end - start)
+            .read_to_end(&mut bytes)?;
+        if let Some(last) = bytes.iter().rposition(|byte| *byte == b'\n') {
+            return Ok(start + last as u64 + 1);
+        }
+        end = start;
+    }
+    Ok(0)
 }
 
 impl Observer for EventLog {
@@ -102,6 +138,8 @@ impl Observer for EventLog {
 pub(crate) struct Recorder {
     observer: Arc<dyn Observer>,
     started: Instant,
+    /// How long earlier parts of the run took.
+    earlier: Duration,
     /// The next sequence number and the current step; held while an observer is told, so that
     /// events arrive in order also when tools run side by side.
     place: Mutex<(u64, Option<u64>)>,
@@ -112,7 +150,23 @@ impl Recorder {
         Self {
             observer,
             started: Instant::now(),
+            earlier: Duration::ZERO,
             place: Mutex::new((0, None)),
+        }
+    }
+
+    /// Goes on where the events of a run end: with `seq`, behind `steps` steps, `earlier` after the
+    /// run began.
+    pub(crate) fn go_on(
+        observer: Arc<dyn Observer>,
+        seq: u64,
+        steps: u64,
+        earlier: Duration,
+    ) -> Self {
+        Self {
+            earlier,
+            place: Mutex::new((seq, (steps > 0).then_some(steps))),
+            ..Self::new(observer)
         }
     }
 
@@ -130,7 +184,7 @@ impl Recorder {
             v: FORMAT_VERSION,
             seq: place.0,
             time: jiff::Timestamp::now().to_string(),
-            elapsed: self.started.elapsed().as_secs_f64(),
+            elapsed: (self.earlier + self.started.elapsed()).as_secs_f64(),
             step: place.1,
             kind,
         };

@@ -5,10 +5,12 @@ use std::time::Duration;
 
 use formats::Object;
 use formats::agent::AgentConfig;
+use formats::trajectory::Trajectory;
 use llm_client::Model;
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
+use crate::checkpoint::Checkpoint;
 use crate::events::{NoObserver, Observer};
 use crate::tools::ToolSources;
 
@@ -44,6 +46,8 @@ pub struct RunInput {
     pub observer: Arc<dyn Observer>,
     /// Limit around the whole run; [`DEFAULT_LIMIT`] unless set.
     pub limit: Duration,
+    /// Where an earlier process left this run; see [`RunInput::continue_from`].
+    pub checkpoint: Option<Checkpoint>,
 }
 
 impl RunInput {
@@ -64,6 +68,7 @@ impl RunInput {
             cancel: CancellationToken::new(),
             observer: Arc::new(NoObserver),
             limit: DEFAULT_LIMIT,
+            checkpoint: None,
         }
     }
 
@@ -71,7 +76,7 @@ impl RunInput {
     #[must_use]
     pub fn user(mut self, text: impl Into<String>) -> Self {
         self.initial_messages
-            .push(serde_json::json!({"role": "user", "content": text.into()}));
+            .push(json!({"role": "user", "content": text.into()}));
         self
     }
 
@@ -87,6 +92,28 @@ impl RunInput {
                 _ => Object::new(),
             },
         };
+        self
+    }
+
+    /// Goes on with a run whose process ended: from the step in flight, without repeating calls that
+    /// have an answer. Time limits begin anew. The observer sees the events that follow; an
+    /// [`EventLog`](crate::EventLog) opened by `append` keeps them behind the earlier ones.
+    ///
+    /// Initial messages can be left out; given, they must be those of the run.
+    #[must_use]
+    pub fn continue_from(mut self, checkpoint: Checkpoint) -> Self {
+        self.trajectory_id = checkpoint.trajectory_id().to_owned();
+        self.checkpoint = Some(checkpoint);
+        self
+    }
+
+    /// Puts the conversation of a finished run before the initial messages, which hold what the
+    /// user says further; its structured output is there for agents that read it.
+    #[must_use]
+    pub fn after(mut self, parent: Trajectory) -> Self {
+        let messages = parent.messages.iter().map(|message| json!(message));
+        self.initial_messages.splice(0..0, messages);
+        self.parent_trajectory_output = parent.output;
         self
     }
 

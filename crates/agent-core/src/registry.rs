@@ -78,6 +78,9 @@ pub enum AgentConfigError {
         /// What is wrong.
         reason: String,
     },
+    /// The run that is to be continued is another one.
+    #[error("cannot continue the run: {0}")]
+    Continue(String),
     /// A tool server cannot be addressed as given.
     #[error("tool server `{url}`: {reason}")]
     Endpoint {

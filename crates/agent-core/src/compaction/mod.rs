@@ -44,6 +44,7 @@ const INSTRUCTIONS: &str = "Write a compact account of the state of this work, u
 
 const SUMMARY_HEADING: &str = "# Summary of the work so far";
 const RECENT_HEADING: &str = "# Latest activity";
+const BETWEEN: &str = "\n\n---\n\n";
 const GO_ON: &str = "Continue from this state. Do not repeat what is done.";
 
 /// Shortens the conversation of one run, as often as needed.
@@ -59,11 +60,34 @@ struct Former {
     recent: String,
 }
 
+impl Former {
+    /// What stands for the conversation up to here.
+    fn message(&self) -> Message {
+        let Self { summary, recent } = self;
+        Message::user(format!(
+            "{SUMMARY_HEADING}\n\n{summary}{BETWEEN}{RECENT_HEADING}\n\n{recent}{BETWEEN}{GO_ON}"
+        ))
+    }
+
+    /// The reverse of [`Former::message`].
+    fn read(message: &Message) -> Option<Self> {
+        let text = message.text();
+        let text = text.strip_prefix(SUMMARY_HEADING)?.strip_prefix("\n\n")?;
+        let text = text.strip_suffix(GO_ON)?.strip_suffix(BETWEEN)?;
+        let (summary, recent) = text.split_once(&format!("{BETWEEN}{RECENT_HEADING}\n\n"))?;
+        Some(Self {
+            summary: summary.to_owned(),
+            recent: recent.to_owned(),
+        })
+    }
+}
+
 impl Compactor {
-    pub(crate) const fn new(context_tokens: u64) -> Self {
+    /// The compactor of a run that goes on: what it made of the conversation last stands there.
+    pub(crate) fn of(context_tokens: u64, run: &Run) -> Self {
         Self {
             context_tokens,
-            former: None,
+            former: run.conversation.stand_in().and_then(Former::read),
         }
     }
 
@@ -103,10 +127,9 @@ impl Compactor {
             }
         };
         let mut context = kept;
-        context.push(Message::user(format!(
-            "{SUMMARY_HEADING}\n\n{summary}\n\n---\n\n{RECENT_HEADING}\n\n{recent}\n\n---\n\n{GO_ON}"
-        )));
-        self.former = Some(Former { summary, recent });
+        let former = Former { summary, recent };
+        context.push(former.message());
+        self.former = Some(former);
         let before = run.context_tokens();
         run.replace_context(context, usage.clone());
         let shorter = run.context_tokens() < before;
@@ -177,4 +200,73 @@ fn empty_summary() -> Failure {
         "empty_summary",
         "the model gave an empty summary",
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use formats::chat::ToolCall;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// What headings, marks and instructions take.
+    const AROUND: u64 = 300;
+
+    fn message() -> impl Strategy<Value = Message> {
+        (0..4usize, 0..60_000usize, 0..3usize).prop_map(|(kind, length, calls)| {
+            let text = "wörd ".repeat(length / 5);
+            match kind {
+                0 => Message::user(text),
+                1 | 2 => Message::tool("c", "read", text),
+                _ => {
+                    let mut message = Message::assistant(text);
+                    message.tool_calls = (0..calls)
+                        .map(|_| ToolCall::new("c", "write", "x".repeat(length)))
+                        .collect();
+                    message
+                }
+            }
+        })
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(40))]
+
+        /// Whatever the messages are: neither what is asked for a summary nor what takes the place
+        /// of the conversation takes more than its share, also when there was a summary before.
+        #[test]
+        fn compaction_never_overflows(
+            old in prop::collection::vec(message(), 0..40),
+            recent in prop::collection::vec(message(), 0..15),
+            reply in 0..200_000usize,
+            context_tokens in prop::sample::select(vec![1_000u64, 8_000, 128_000, 1_000_000]),
+        ) {
+            let mut compactor = Compactor { context_tokens, former: None };
+            for _ in 0..2 {
+                let budget = compactor.share(REQUEST_PERCENT);
+                let asked = compactor.request_text(&old, budget);
+                prop_assert!(tokens::of_text(&asked) <= budget + AROUND);
+                let summary = "fact ".repeat(reply / 5);
+                let former = Former {
+                    summary: text::cut_to_tokens(&summary, compactor.share(SUMMARY_PERCENT)),
+                    recent: text::of(&recent, Allowance::RECENT, compactor.share(RECENT_PERCENT)),
+                };
+                let size = tokens::of_message(&former.message());
+                let share = compactor.share(SUMMARY_PERCENT + RECENT_PERCENT);
+                prop_assert!(size <= share + AROUND, "{size} of {share}");
+                compactor.former = Some(former);
+            }
+        }
+    }
+
+    #[test]
+    fn what_stands_for_the_conversation_can_be_read_back() {
+        let former = Former {
+            summary: "It is at /a.\n\n---\n\nAnd more.".to_owned(),
+            recent: "**USER**\ngo".to_owned(),
+        };
+        let read = Former::read(&former.message()).unwrap();
+        assert_eq!((read.summary, read.recent), (former.summary, former.recent));
+        assert!(Former::read(&Message::user("go")).is_none());
+    }
 }

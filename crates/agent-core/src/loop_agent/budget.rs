@@ -34,6 +34,25 @@ pub(super) enum Notice {
     Final(Failure),
 }
 
+impl Cost {
+    /// The account with what an earlier process of the run spent.
+    fn open(config: &LoopAgentConfig, run: &Run) -> Self {
+        let mut cost = Self {
+            rates: Rates::new(config, run.model().price()),
+            budget: config.effective_cost_budget(),
+            spent: 0.0,
+            unpriced_calls: 0,
+        };
+        for call in &run.earlier.calls {
+            match cost.rates.price(call.cost_usd, call.usage.as_ref()) {
+                Some(usd) => cost.spent += usd,
+                None => cost.unpriced_calls += 1,
+            }
+        }
+        cost
+    }
+}
+
 impl Account {
     pub(super) fn open(config: &LoopAgentConfig, run: &mut Run) -> Self {
         let mode = config.mode();
@@ -42,12 +61,7 @@ impl Account {
             max_steps: config.max_steps,
             turn_warnings: config.turn_warnings_enabled,
             token_budget: config.effective_token_budget(),
-            cost: (mode == AccountingMode::CostAccounting).then(|| Cost {
-                rates: Rates::new(config, run.model().price()),
-                budget: config.effective_cost_budget(),
-                spent: 0.0,
-                unpriced_calls: 0,
-            }),
+            cost: (mode == AccountingMode::CostAccounting).then(|| Cost::open(config, run)),
         };
         account.publish(run);
         account
@@ -71,7 +85,7 @@ impl Account {
     /// Counts a reply.
     pub(super) fn count(&mut self, turn: &Turn, run: &mut Run) {
         if let Some(cost) = &mut self.cost {
-            let details = match cost.rates.price(turn) {
+            let details = match cost.rates.price(turn.cost_usd, turn.usage.as_ref()) {
                 Some(usd) => {
                     cost.spent += usd;
                     json!({"kind": "step_cost", "call_cost_usd": usd,

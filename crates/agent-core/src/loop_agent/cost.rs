@@ -1,10 +1,10 @@
 //! What a call costs (`spec/agents.md` §15.4, `spec/llm.md` §12).
 
 use formats::Object;
+use formats::chat::Usage;
 use llm_client::Price;
 
 use super::config::LoopAgentConfig;
-use crate::run::Turn;
 
 /// What a model costs of which nothing is known; never 0, so that a budget ends at some time.
 const UNKNOWN: Price = Price::new(10.0, 30.0);
@@ -59,10 +59,10 @@ impl Rates {
 
     /// The cost of a call in US dollars: where the settings say nothing, what the provider or the
     /// price table says. Nothing where the provider reported no usage.
-    pub(super) fn price(&self, turn: &Turn) -> Option<f64> {
-        match turn.cost_usd {
+    pub(super) fn price(&self, cost_usd: Option<f64>, usage: Option<&Usage>) -> Option<f64> {
+        match cost_usd {
             Some(known) if self.overrides.is_empty() => Some(known),
-            _ => self.price.cost(turn.usage.as_ref()?),
+            _ => self.price.cost(usage?),
         }
     }
 }

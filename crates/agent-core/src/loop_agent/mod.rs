@@ -9,7 +9,7 @@ use std::time::Duration;
 use formats::owner::{Failure, Owner};
 
 use crate::registry::Agent;
-use crate::run::{Answer, CallLimits, Run, TurnKind};
+use crate::run::{Answer, CallLimits, Run, Turn, TurnKind};
 use budget::{Account, Notice};
 
 pub use config::{AccountingMode, LoopAgentConfig};
@@ -34,7 +34,12 @@ impl Agent for LoopAgent {
 
     async fn drive(&self, config: &LoopAgentConfig, run: &mut Run) -> Result<Answer, Failure> {
         let mut account = Account::open(config, run);
-        for step in 0..config.max_steps {
+        if let Some(turn) = run.take_open_turn()
+            && let Some(answer) = self.take(config, run, turn).await?
+        {
+            return Ok(answer);
+        }
+        for step in run.steps_done()..config.max_steps {
             let notice = account.notice(step, run);
             if let Notice::Final(failure) = notice {
                 // One more turn for an answer, and no further.
@@ -69,6 +74,16 @@ impl LoopAgent {
             Err(error) => return run.survive(&error, CONTINUE).map(|()| None),
         };
         account.count(&turn, run);
+        self.take(config, run, turn).await
+    }
+
+    /// Does what a reply asks for; gives the answer where it is one.
+    async fn take(
+        &self,
+        config: &LoopAgentConfig,
+        run: &mut Run,
+        turn: Turn,
+    ) -> Result<Option<Answer>, Failure> {
         match turn.kind {
             TurnKind::Text => Ok(Some(Answer::new(turn.text))),
             TurnKind::Unusable(why) => run.ask_to_continue(why, CONTINUE).map(|()| None),

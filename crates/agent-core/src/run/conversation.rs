@@ -43,7 +43,11 @@ impl Conversation {
     /// Adds a message.
     pub(crate) fn push(&mut self, message: Message) {
         match message.role {
-            Role::Assistant => self.open_calls.clone_from(&message.tool_calls),
+            Role::Assistant => {
+                self.open_calls.clone_from(&message.tool_calls);
+                let ids = message.tool_calls.iter().map(|call| call.id.clone());
+                self.ids.extend(ids);
+            }
             Role::Tool => self
                 .open_calls
                 .retain(|call| Some(&call.id) != message.tool_call_id.as_ref()),
@@ -79,6 +83,16 @@ impl Conversation {
         &self.open_calls
     }
 
+    /// Answers every open call for a record that ends here. Events say nothing of it: a run that
+    /// goes on later still makes the calls.
+    pub(crate) fn close_calls(&mut self) {
+        for call in std::mem::take(&mut self.open_calls) {
+            let words = "No result: the process ended during the run.";
+            self.context
+                .push(Message::tool(&call.id, &call.function.name, words));
+        }
+    }
+
     /// What stays as it is when the conversation is summarised (system messages and the task, which
     /// is the first user message), and what is new since the last time.
     pub(crate) fn split_for_summary(&self) -> (Vec<&Message>, &[Message]) {
@@ -110,6 +124,17 @@ impl Conversation {
         self.archive
             .extend(former.into_iter().skip(self.standing_in));
         self.standing_in = self.context.len();
+    }
+
+    /// Everything that was said and done, in order, without what only stands for it.
+    pub(crate) fn record(&self) -> impl Iterator<Item = &Message> {
+        let present = self.context.iter().skip(self.standing_in);
+        self.archive.iter().chain(present)
+    }
+
+    /// The message that stands for what was summarised away, if something was.
+    pub(crate) fn stand_in(&self) -> Option<&Message> {
+        self.context.get(self.standing_in.checked_sub(1)?)
     }
 
     /// The whole record, pictures in tool messages left out (`spec/agents.md` §4.5).

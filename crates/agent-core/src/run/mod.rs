@@ -2,6 +2,7 @@
 
 mod context_size;
 mod conversation;
+mod earlier;
 mod failure;
 mod model_call;
 mod tool_call;
@@ -17,6 +18,8 @@ use llm_client::{Model, tokens};
 use serde_json::Value;
 
 use crate::events::Recorder;
+use crate::images::ImagePolicy;
+use crate::subagent::Surroundings;
 use crate::tools::Toolbox;
 
 pub use failure::model_failure;
@@ -25,8 +28,9 @@ pub use tool_calls::CallLimits;
 
 pub(crate) use context_size::ContextSize;
 pub(crate) use conversation::{Conversation, is_instruction};
+pub(crate) use earlier::{Earlier, PastCall};
 pub(crate) use failure::status_of;
-pub(crate) use model_call::says_nothing;
+pub(crate) use model_call::{kind_of, says_nothing};
 pub(crate) use tool_calls::Finished;
 pub(crate) use usage::UsageTally;
 
@@ -71,7 +75,7 @@ pub struct RunContext {
 pub struct Run {
     pub(crate) model: Model,
     pub(crate) context: RunContext,
-    pub(crate) recorder: Recorder,
+    pub(crate) recorder: Arc<Recorder>,
     pub(crate) conversation: Conversation,
     pub(crate) usage: UsageTally,
     pub(crate) toolbox: Toolbox,
@@ -84,6 +88,12 @@ pub struct Run {
     pub(crate) unusable: u32,
     /// Model calls in a row that gave no reply.
     pub(crate) unanswered: u32,
+    /// What an earlier process did of this run.
+    pub(crate) earlier: Earlier,
+    /// For providers that take not every picture.
+    pub(crate) pictures: ImagePolicy,
+    /// For agents inside this one.
+    pub(crate) surroundings: Surroundings,
 }
 
 impl Run {
@@ -103,6 +113,25 @@ impl Run {
     #[must_use]
     pub fn messages(&self) -> &[Message] {
         self.conversation.context()
+    }
+
+    /// Everything that was said and done, also what was summarised away since.
+    pub fn record(&self) -> impl Iterator<Item = &Message> {
+        self.conversation.record()
+    }
+
+    /// How many steps an earlier process finished of this run, which goes on; 0 for a new one. An
+    /// agent with a limit on steps counts on from here.
+    #[must_use]
+    pub fn steps_done(&self) -> u64 {
+        self.earlier.steps
+    }
+
+    /// The turn that an earlier process of this run was in the middle of: its calls are those that
+    /// have no answer yet. An agent handles it first; calls that nobody handles are answered as
+    /// skipped before the model is asked again.
+    pub fn take_open_turn(&mut self) -> Option<Turn> {
+        self.earlier.open_turn.take()
     }
 
     /// All tools, in the order in which their sources list them.

@@ -9,7 +9,11 @@ use llm_client::{
     CallLabels, ChatError, ChatErrorKind, ChatRequest, ChatResponse, FinishReason, RetryNotice,
 };
 
+use tracing::Instrument;
+
 use super::{Run, model_failure};
+use crate::images::ImagePolicy;
+use crate::spans;
 
 /// A reply of the model, which has joined the conversation unless it was empty.
 #[derive(Debug, Clone)]
@@ -91,12 +95,16 @@ impl Run {
         tools: &[ToolDefinition],
         limit: Duration,
     ) -> Result<Turn, ChatError> {
+        for call in self.conversation.open_calls().to_vec() {
+            self.skip_call(&call, "Not called: the turn was left.");
+        }
         self.recorder.emit(EventKind::Request {
             messages: self.messages().len(),
             tools: tools.len(),
         });
+        let fitting = self.fitting_pictures(tools).await?;
         let request = ChatRequest {
-            messages: self.conversation.context(),
+            messages: fitting.as_deref().unwrap_or(self.conversation.context()),
             tools,
             extra_args: &self.context.extra_args,
             timeout: limit,
@@ -105,9 +113,49 @@ impl Run {
                 ..CallLabels::default()
             },
         };
-        let response =
-            Box::pin(self.model.chat(request, &|notice| self.tell_retry(&notice))).await?;
+        let response = self.chat(request).await?;
         Ok(self.take_in(response))
+    }
+
+    async fn chat(&self, request: ChatRequest<'_>) -> Result<ChatResponse, ChatError> {
+        let span = spans::chat(&self.model);
+        let tell = |notice: RetryNotice<'_>| self.tell_retry(&notice);
+        let asking = Box::pin(self.model.chat(request, &tell));
+        let outcome = asking.instrument(span.clone()).await;
+        spans::chat_ended(&span, &outcome);
+        outcome
+    }
+
+    /// The conversation with pictures as the provider takes them, where they have to be changed.
+    async fn fitting_pictures(
+        &mut self,
+        tools: &[ToolDefinition],
+    ) -> Result<Option<Vec<Message>>, ChatError> {
+        if !ImagePolicy::applies_to(self.model.name()) {
+            return Ok(None);
+        }
+        let work = self.pictures.plan(self.conversation.context(), tools);
+        let work = work.map_err(|reason| ChatError {
+            kind: ChatErrorKind::TooLarge,
+            provider: self.model.provider().to_owned(),
+            status: None,
+            message: reason,
+            retry_after: None,
+            request_id: None,
+            final_word: true,
+        })?;
+        let Some(work) = work else { return Ok(None) };
+        if !work.is_done() {
+            // Decoding and encoding take a while: not on a thread that serves others.
+            let made = tokio::task::spawn_blocking({
+                let work = work.clone();
+                move || work.carry_out()
+            });
+            self.pictures.keep(made.await.unwrap_or_default());
+        }
+        Ok(Some(
+            self.pictures.apply(&work, self.conversation.context()),
+        ))
     }
 
     /// Asks the model something beside the conversation, without tools.
@@ -123,7 +171,7 @@ impl Run {
             timeout: limit,
             labels: CallLabels::default(),
         };
-        Box::pin(self.model.chat(request, &|notice| self.tell_retry(&notice))).await
+        self.chat(request).await
     }
 
     fn tell_retry(&self, notice: &RetryNotice<'_>) {
@@ -153,6 +201,11 @@ impl Run {
             cost_usd: response.cost_usd,
             usage: response.usage.clone(),
         };
+        if let Some(text) = message.reasoning_content() {
+            self.recorder.emit(EventKind::Reasoning {
+                text: text.to_owned(),
+            });
+        }
         self.recorder.emit(EventKind::Response {
             message: message.clone(),
             finish_reason: response.finish_reason.as_str().to_owned(),
@@ -223,7 +276,7 @@ impl Run {
     }
 }
 
-fn kind_of(message: &Message, finish_reason: &FinishReason) -> TurnKind {
+pub(crate) fn kind_of(message: &Message, finish_reason: &FinishReason) -> TurnKind {
     if !message.tool_calls.is_empty() {
         return TurnKind::Calls;
     }

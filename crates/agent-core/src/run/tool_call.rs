@@ -7,7 +7,10 @@ use formats::chat::{Message, ToolCall};
 use formats::event::ToolOutcome;
 use formats::owner::Failure;
 
+use tracing::Instrument;
+
 use super::Run;
+use crate::spans;
 use crate::tools::{Arguments, CallError, RenderedResult, ToolOutput, render};
 
 /// How much longer than its limit a call is waited for, in case its result is just arriving.
@@ -58,14 +61,19 @@ impl Run {
     }
 
     async fn send(&self, tried: &Tried, limit: Duration) -> Result<ToolOutput, CallError> {
-        self.toolbox
+        let span = spans::execute_tool(&tried.call);
+        let outcome = self
+            .toolbox
             .call(
                 &tried.call.function.name,
                 tried.arguments.clone(),
                 limit,
                 GRACE.min(limit),
             )
-            .await
+            .instrument(span.clone())
+            .await;
+        spans::tool_ended(&span, &outcome);
+        outcome
     }
 
     /// Tries once more what the server never saw, over a new session.

@@ -155,7 +155,7 @@ impl Run {
         self.answer(message, outcome, Duration::ZERO);
     }
 
-    fn answer(&mut self, message: Message, outcome: ToolOutcome, duration: Duration) {
+    pub(super) fn answer(&mut self, message: Message, outcome: ToolOutcome, duration: Duration) {
         self.recorder.emit(EventKind::ToolResult {
             message: message.clone(),
             outcome,

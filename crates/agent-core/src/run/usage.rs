@@ -17,6 +17,7 @@ pub(crate) struct UsageTally {
     summaries: Summaries,
     /// Keys of the agent's own, such as budgets.
     own: Object,
+    subagents: Vec<Value>,
 }
 
 #[derive(Debug, Default, Clone, Serialize)]
@@ -157,6 +158,11 @@ impl UsageTally {
         self.totals.total_tokens
     }
 
+    /// Keeps what a subagent used; it is no part of the totals.
+    pub(crate) fn add_subagent(&mut self, account: Value) {
+        self.subagents.push(account);
+    }
+
     /// Sets a key of the agent's own.
     pub(crate) fn set(&mut self, key: &str, value: Value) {
         self.own.insert(key.to_owned(), value);
@@ -171,6 +177,9 @@ impl UsageTally {
         let log = self.call_log.iter().map(object_of).map(Value::Object);
         object.insert("call_log".to_owned(), log.collect());
         object.extend(self.own.clone());
+        if !self.subagents.is_empty() {
+            object.insert("subagents".to_owned(), self.subagents.clone().into());
+        }
         object
     }
 }

@@ -8,7 +8,7 @@ mod meta_tools;
 mod todos;
 mod truncate;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
 use formats::chat::{Message, ToolCall};
@@ -61,9 +61,15 @@ impl Agent for ReactToolbeltAgent {
         let mut work = Work {
             belt: Belt::new(run.tools()),
             todos: Todos::default(),
-            compactor: Compactor::new(context_tokens),
+            compactor: Compactor::of(context_tokens, run),
         };
-        for _ in 0..config.max_steps {
+        work.remember(run);
+        if let Some(turn) = run.take_open_turn()
+            && let Some(answer) = work.take(&turn, run).await?
+        {
+            return Ok(answer);
+        }
+        for _ in run.steps_done()..config.max_steps {
             if let Some(answer) = work.step(config.llm_response_timeout.get(), run).await? {
                 return Ok(answer);
             }
@@ -84,6 +90,23 @@ struct Work {
 }
 
 impl Work {
+    /// Carries out once more what the agent's own tools did in a conversation that goes on, so that
+    /// belt and todos are as the model knows them.
+    fn remember(&mut self, run: &Run) {
+        let answered: HashSet<&str> = run
+            .record()
+            // Other answers say that the call was not carried out.
+            .filter(|message| message.text().starts_with(['{', '[']))
+            .filter_map(|message| message.tool_call_id.as_deref())
+            .collect();
+        let calls = run.record().flat_map(|message| &message.tool_calls);
+        for call in calls.filter(|call| meta_tools::is_own(&call.function.name)) {
+            if answered.contains(call.id.as_str()) {
+                self.meta(call);
+            }
+        }
+    }
+
     async fn step(&mut self, limit: Duration, run: &mut Run) -> Result<Option<Answer>, Failure> {
         run.begin_step();
         if self.compactor.is_due(run)
@@ -106,13 +129,18 @@ impl Work {
             }
             Err(error) => return run.survive(&error, CONTINUE).map(|()| None),
         };
+        self.take(&turn, run).await
+    }
+
+    /// Does what a reply asks for; gives the answer where it is one.
+    async fn take(&mut self, turn: &Turn, run: &mut Run) -> Result<Option<Answer>, Failure> {
         match turn.kind {
             TurnKind::Unusable(why) => run.ask_to_continue(why, CONTINUE).map(|()| None),
             TurnKind::Text => {
                 run.say(Message::user(NO_CALL));
                 Ok(None)
             }
-            TurnKind::Calls => self.handle(&turn, run).await,
+            TurnKind::Calls => self.handle(turn, run).await,
         }
     }
 

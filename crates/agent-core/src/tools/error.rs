@@ -29,3 +29,16 @@ pub(crate) enum CallError {
     #[error("{}", .0.message)]
     Fatal(Failure),
 }
+
+impl CallError {
+    /// A stable word for it.
+    pub(crate) fn kind(&self) -> &str {
+        match self {
+            Self::BadArguments(_) => "bad_arguments",
+            Self::Rejected(_) => "rejected",
+            Self::TimedOut(_) => "timeout",
+            Self::Broken(_) => "connection_broken",
+            Self::NotSent(failure) | Self::Fatal(failure) => &failure.kind,
+        }
+    }
+}

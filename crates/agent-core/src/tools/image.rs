@@ -4,7 +4,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
 /// The media type that the data shows, since file names and servers are often wrong.
-pub(super) fn media_type(base64: &str) -> Option<&'static str> {
+pub(crate) fn media_type(base64: &str) -> Option<&'static str> {
     // Four characters are three bytes; no signature is longer than twelve.
     let head = base64
         .get(..16)

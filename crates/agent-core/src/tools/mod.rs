@@ -22,7 +22,7 @@ pub use output::{ToolContent, ToolOutput};
 
 pub(crate) use arguments::Arguments;
 pub(crate) use error::CallError;
-pub(crate) use image::tokens as image_tokens;
+pub(crate) use image::{media_type as image_media_type, tokens as image_tokens};
 pub(crate) use results::{RenderedResult, render};
 pub(crate) use schema::flatten;
 pub(crate) use toolbox::Toolbox;

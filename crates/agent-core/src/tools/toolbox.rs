@@ -137,6 +137,12 @@ impl Toolbox {
         self.routes.get(name).is_some_and(|route| route.read_only)
     }
 
+    /// Whether a call of which it is not known how far it came can be made again: the tool says that
+    /// it only reads, or it is none of the tools here but one of the agent's own.
+    pub(crate) fn can_repeat(&self, name: &str) -> bool {
+        self.routes.get(name).is_none_or(|route| route.read_only)
+    }
+
     /// Where a call goes. A name that was not listed goes to the only endpoint, which may know
     /// more tools than it listed; with several sources there is no telling.
     fn place_of(&self, name: &str) -> Option<Place> {

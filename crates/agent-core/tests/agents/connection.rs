@@ -101,7 +101,7 @@ impl<F: Fn() -> futures::future::BoxFuture<'static, ()> + Send + Sync> Provider 
     }
 }
 
-fn model_that<F>(script: &Script, before_turn: usize, act: F) -> Model
+pub fn model_that<F>(script: &Script, before_turn: usize, act: F) -> Model
 where
     F: Fn() -> futures::future::BoxFuture<'static, ()> + Send + Sync + 'static,
 {

@@ -15,12 +15,18 @@
 
 mod support;
 
+mod bounds;
 mod calls;
 mod configuration;
 mod connection;
+mod continued;
 mod events;
+mod gateway;
 mod golden;
 mod loop_agent;
 mod replies;
 mod single_shot;
+mod subagents;
 mod toolbelt;
+
+testkit::mcp_stub_process!();
