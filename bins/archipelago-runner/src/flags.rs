@@ -59,6 +59,12 @@ pub(crate) struct Flags {
     /// Where the events are written, one JSON object per line, while they happen
     #[arg(long, value_name = "FILE")]
     pub(crate) events: Option<PathBuf>,
+    /// Go on with the run whose events are in `--events`, from the step in flight; where there are none, begin
+    #[arg(long = "continue", requires = "events")]
+    pub(crate) go_on: bool,
+    /// JSON file: a finished trajectory whose conversation this run goes on with; the initial messages follow it
+    #[arg(long, value_name = "FILE", conflicts_with = "go_on")]
+    pub(crate) parent_trajectory: Option<PathBuf>,
     /// End with the exit codes of the reference
     #[arg(long)]
     pub(crate) reference_exit_codes: bool,

@@ -6,7 +6,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use agent_core::{
-    Agents, DEFAULT_LIMIT, EventLog, McpEndpoint, Observer, Observers, RunInput, ToolSources,
+    Agents, Checkpoint, DEFAULT_LIMIT, EventLog, McpEndpoint, Observer, Observers, RunInput,
+    ToolSources,
 };
 use formats::Object;
 use formats::agent::AgentConfig;
@@ -57,7 +58,11 @@ async fn attempt(flags: &Flags) -> Result<Trajectory, Refused> {
             ));
         }
     }
-    let log = open_log(flags)?;
+    let checkpoint = match &flags.events {
+        Some(events) if flags.go_on => read_checkpoint(events)?,
+        _ => None,
+    };
+    let log = open_log(flags, checkpoint.is_some())?;
     let mut observers: Vec<Arc<dyn Observer>> = vec![Arc::new(Account::new(json))];
     observers.extend(log.iter().map(|log| Arc::clone(log) as Arc<dyn Observer>));
     let cancel = CancellationToken::new();
@@ -67,6 +72,10 @@ async fn attempt(flags: &Flags) -> Result<Trajectory, Refused> {
         limit,
         observer: Arc::new(Observers(observers)),
         ..input
+    };
+    let input = match checkpoint {
+        Some(checkpoint) => input.continue_from(checkpoint),
+        None => input,
     };
     let trajectory = agent_core::run(&Agents::builtin(), input)
         .await
@@ -108,7 +117,7 @@ fn input(flags: &Flags, variables: &Variables) -> Result<RunInput, Refused> {
         actor_id: given(&flags.mcp_gateway_actor_id, "MCP_GATEWAY_ACTOR_ID"),
         ..McpEndpoint::new(&flags.mcp_gateway_url)
     };
-    Ok(RunInput {
+    let input = RunInput {
         trajectory_id: flags.trajectory_id.clone(),
         initial_messages: messages,
         extra_args: extra_args.unwrap_or_default(),
@@ -125,6 +134,10 @@ fn input(flags: &Flags, variables: &Variables) -> Result<RunInput, Refused> {
             flags.inner_agent_config.as_deref(),
         )?,
         ..RunInput::new(model)
+    };
+    Ok(match &flags.parent_trajectory {
+        Some(path) => input.after(document::read("parent trajectory", path)?),
+        None => input,
     })
 }
 
@@ -137,11 +150,27 @@ fn object(what: &'static str, path: Option<&Path>) -> Result<Option<Object>, Doc
     }
 }
 
-fn open_log(flags: &Flags) -> Result<Option<Arc<EventLog>>, Refused> {
+/// How far the run came whose events are at `path`, if it began.
+fn read_checkpoint(path: &Path) -> Result<Option<Checkpoint>, Refused> {
+    match agent_core::read_events(path) {
+        Ok(events) => Ok(Checkpoint::from_events(&events)),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(Refused::configuration(format_args!(
+            "cannot continue from events `{}`: {error}",
+            path.display()
+        ))),
+    }
+}
+
+fn open_log(flags: &Flags, append: bool) -> Result<Option<Arc<EventLog>>, Refused> {
     let Some(path) = &flags.events else {
         return Ok(None);
     };
-    match EventLog::create(path) {
+    let opened = match append {
+        true => EventLog::append(path),
+        false => EventLog::create(path),
+    };
+    match opened {
         Ok(log) => Ok(Some(Arc::new(log))),
         Err(error) => Err(Refused::infrastructure(format!(
             "cannot write events `{}`: {error}",

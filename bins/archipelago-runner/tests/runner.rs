@@ -319,6 +319,75 @@ async fn a_signal_ends_the_run_with_what_there_is() {
     }
 }
 
+/// A kill -9 in the middle of a model call, and the same command line with `--continue`.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_killed_run_goes_on_where_it_was() {
+    let bench = Bench::new([
+        Turn::calls("echo", json!({"text": "hi"})),
+        Turn::says("too late").after_ms(100_000),
+        Turn::says("It is said."),
+        Turn::calls("echo", json!({"text": "more"})),
+        Turn::says("It is said again."),
+    ])
+    .await;
+    let started = || {
+        let mut command = bench.runner();
+        command.args(["--events", "events.jsonl", "--continue"]);
+        command
+    };
+    // Nothing to go on with yet: it begins.
+    let mut child = started()
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while bench.model.requests().len() < 2 {
+        assert!(Instant::now() < deadline, "no second request");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(!bench.output().exists());
+
+    let done = end(started()).await;
+    assert_eq!(done.status.code(), Some(0), "{}", stderr(&done));
+    let run = bench.trajectory();
+    assert_eq!(run["final_answer"], "It is said.");
+    assert_eq!(run["messages"].as_array().unwrap().len(), 4);
+    let calls = |method: &str| {
+        let seen = bench.gateway.seen();
+        seen.iter()
+            .filter(|request| request.method == method)
+            .count()
+    };
+    assert_eq!(calls("tools/call"), 1, "an answered call was repeated");
+
+    // Complete: nothing is asked, the trajectory is the same.
+    let done = end(started()).await;
+    assert_eq!(done.status.code(), Some(0), "{}", stderr(&done));
+    assert_eq!(bench.trajectory()["messages"], run["messages"]);
+    assert_eq!(bench.model.requests().len(), 3);
+
+    // A further question.
+    std::fs::rename(bench.output(), bench.path("parent.json")).unwrap();
+    bench.write(
+        "messages.json",
+        &json!([{"role": "user", "content": "Say it again."}]),
+    );
+    let mut next = bench.runner();
+    next.args(["--parent-trajectory", "parent.json"]);
+    let done = end(next).await;
+    assert_eq!(done.status.code(), Some(0), "{}", stderr(&done));
+    let run = bench.trajectory();
+    let said = run["messages"].as_array().unwrap();
+    assert_eq!(said.len(), 8);
+    assert_eq!(said[3]["content"], "It is said.");
+    assert_eq!(said[4]["content"], "Say it again.");
+    assert_eq!(run["final_answer"], "It is said again.");
+    assert_eq!(bench.model.refusals(), [""; 0]);
+}
+
 /// The gateway's token comes from the environment, and the actor id wins over it.
 #[tokio::test(flavor = "multi_thread")]
 async fn credentials_of_the_gateway_come_from_the_environment() {
@@ -368,6 +437,8 @@ fn help_says_where_it_differs() {
         "--task-custom-fields",
         "--inner-agent-config",
         "--output",
+        "--continue",
+        "--parent-trajectory",
         "--reference-exit-codes",
     ] {
         assert!(help.contains(flag), "{flag}");

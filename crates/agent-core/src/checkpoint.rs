@@ -86,7 +86,7 @@ impl Checkpoint {
                     },
                     None,
                 ) => {
-                    checkpoint = Some(Self::begin(trajectory_id, agent_config_id, model, messages))
+                    checkpoint = Some(Self::begin(trajectory_id, agent_config_id, model, messages));
                 }
                 (kind, Some(checkpoint)) => checkpoint.take(kind, event),
                 _ => {}
