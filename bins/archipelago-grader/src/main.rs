@@ -8,6 +8,10 @@ use std::process::ExitCode;
 use clap::Parser as _;
 
 fn main() -> ExitCode {
+    // Documents by agents are read in children of this program.
+    if let Some(code) = extract::run_child() {
+        return code;
+    }
     let flags = flags::Flags::parse();
     match program::block_on(grade::grade(&flags)) {
         Ok(code) => code,

@@ -21,6 +21,10 @@ use formats::owner::Owner;
 use crate::flags::{Command, EnvironmentFlags, Flags};
 
 fn main() -> ExitCode {
+    // Documents by agents are read in children of this program.
+    if let Some(code) = extract::run_child() {
+        return code;
+    }
     let arguments: Vec<OsString> = std::env::args_os().collect();
     // `run` starts environments, and these start file servers, from this very program: one binary
     // is enough.

@@ -6,8 +6,23 @@
 
 use std::error::Error;
 use std::io::Write as _;
+use std::process::ExitCode;
 
-fn main() -> Result<(), Box<dyn Error>> {
+fn main() -> ExitCode {
+    // PDFs are read in a child process of this program.
+    if let Some(code) = extract::run_child() {
+        return code;
+    }
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            let _ = writeln!(std::io::stderr(), "error: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run() -> Result<(), Box<dyn Error>> {
     let path = std::env::args().nth(1).ok_or("usage: text FILE")?;
     let bytes = std::fs::read(&path)?;
     let document = extract::extract(&path, &bytes, &extract::Limits::default())?;
@@ -23,9 +38,10 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut notes = std::io::stderr().lock();
     writeln!(
         notes,
-        "[{:?}, {} parts]",
+        "[{:?}, {} parts, {} pages]",
         document.format,
-        document.parts.len()
+        document.parts.len(),
+        document.pages.unwrap_or_default()
     )?;
     for note in &document.notes {
         writeln!(notes, "[note: {note}]")?;

@@ -3,7 +3,7 @@
 use crate::error::ExtractError;
 use crate::limits::Limits;
 use crate::sink::TextSink;
-use crate::{csv, notebook, office, pdf, picture, text};
+use crate::{archive, csv, json, mail, notebook, office, pdf, picture, text};
 
 /// The text of a document.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -20,6 +20,11 @@ pub struct Document {
     pub notes: Vec<String>,
     /// The comments of a word processor document, under a heading; also part of `text`.
     pub comments: Option<String>,
+    /// The tracked changes of a word processor document by author, under a heading; `text` has
+    /// them accepted.
+    pub tracked_changes: Option<String>,
+    /// How many pages a PDF has.
+    pub pages: Option<usize>,
     /// The picture itself, where the document is one.
     pub picture: Option<Picture>,
 }
@@ -77,6 +82,10 @@ pub enum Format {
     Pptx,
     /// A PDF.
     Pdf,
+    /// A mail message.
+    Mail,
+    /// An archive: a list of what is in it.
+    Archive,
     /// A picture.
     Picture,
     /// Nothing that gives text.
@@ -108,7 +117,6 @@ const TEXT_EXTENSIONS: &[&str] = &[
     "dockerfile",
     "editorconfig",
     "elm",
-    "eml",
     "erl",
     "ex",
     "exs",
@@ -132,7 +140,6 @@ const TEXT_EXTENSIONS: &[&str] = &[
     "java",
     "jl",
     "js",
-    "json",
     "jsonl",
     "jsx",
     "kt",
@@ -220,6 +227,9 @@ pub fn extract(name: &str, bytes: &[u8], limits: &Limits) -> Result<Document, Ex
         "xlsx" | "xlsm" | "xlsb" => office::xlsx::extract(&extension, bytes, limits),
         "docx" => office::docx::extract(bytes, limits),
         "pptx" => office::pptx::extract(bytes, limits),
+        "eml" => mail::extract(bytes, limits),
+        "zip" => archive::extract(bytes, limits),
+        "json" => Ok(json::extract(bytes, limits)),
         "pdf" => pdf::extract(bytes, limits),
         picture if picture::EXTENSIONS.contains(&picture) => Ok(picture::extract(bytes, limits)),
         old if NOT_READ.contains(&old) => Ok(Document {

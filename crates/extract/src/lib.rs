@@ -6,12 +6,16 @@
 //!
 //! Everything here is synchronous computation; callers with an async runtime use a blocking thread.
 
+mod archive;
 mod changes;
+mod child;
 mod csv;
 mod document;
 mod error;
 mod html;
+mod json;
 mod limits;
+mod mail;
 mod notebook;
 mod office;
 mod pdf;
@@ -24,6 +28,7 @@ pub use changes::{
     ChangeLimits, Content, ContentChanges, Happened, Inside, MemberChange, PictureFacts, Row,
     RowChange, TableChange, content_changes, is_database,
 };
+pub use child::run_child;
 pub use document::{Document, Format, Part, PartKind, Picture, extension, extract};
 pub use error::ExtractError;
 pub use html::html_to_text;

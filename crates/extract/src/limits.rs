@@ -13,6 +13,8 @@ pub struct Limits {
     pub unpacked_bytes: u64,
     /// Nesting of XML elements. Default 256.
     pub xml_depth: usize,
+    /// Archives inside of archives that are opened to list them. Default 3.
+    pub archive_depth: usize,
     /// Rows of one sheet that are read. Default 100,000; further rows are left out with a note.
     pub rows: u32,
     /// Columns of one sheet that are read. Default 1,000; further columns are left out with a note.
@@ -25,6 +27,9 @@ pub struct Limits {
     pub picture_bytes: usize,
     /// Wall time for parsing a PDF. Default 30 s.
     pub pdf_time: Duration,
+    /// Memory of the child process that parses a PDF (its address space), in bytes, where the
+    /// program offers one ([`run_child`](crate::run_child)). Default 1 GiB.
+    pub child_memory_bytes: u64,
 }
 
 impl Default for Limits {
@@ -34,12 +39,14 @@ impl Default for Limits {
             entries: 10_000,
             unpacked_bytes: 512 << 20,
             xml_depth: 256,
+            archive_depth: 3,
             rows: 100_000,
             columns: 1_000,
             parts: 1_000,
             text_chars: 2_000_000,
             picture_bytes: 5 << 20,
             pdf_time: Duration::from_secs(30),
+            child_memory_bytes: 1 << 30,
         }
     }
 }

@@ -1,12 +1,15 @@
 //! PDF: the text of each page.
 //!
-//! The parser may panic, recurse deeply or run long on hostile input. It runs on a thread of its
-//! own with a large stack, behind a time limit; a panic becomes an error. A thread cannot be ended
-//! from outside: one that runs over its time is left to itself.
+//! The parser may panic, recurse deeply, run long or take much memory on hostile input. Where the
+//! program offers it ([`run_child`](crate::run_child)), it runs in a child process with limits on
+//! time and memory. Elsewhere it runs on a thread with a large stack, behind a time limit; a thread
+//! cannot be ended from outside: one that runs over its time is left to itself.
 
 use std::panic::catch_unwind;
 use std::sync::mpsc;
+use std::time::Duration;
 
+use crate::child;
 use crate::document::{Document, Format};
 use crate::error::ExtractError;
 use crate::limits::Limits;
@@ -15,7 +18,7 @@ use crate::sink::TextSink;
 /// Stack of the parser's thread.
 const STACK: usize = 64 << 20;
 
-type Pages = Result<Vec<String>, String>;
+pub(crate) type Pages = Result<Vec<String>, String>;
 
 pub(crate) fn extract(bytes: &[u8], limits: &Limits) -> Result<Document, ExtractError> {
     if !bytes
@@ -31,7 +34,11 @@ pub(crate) fn extract(bytes: &[u8], limits: &Limits) -> Result<Document, Extract
             "it does not begin with `%PDF-`",
         ));
     }
-    let pages = parse(bytes.to_vec(), limits)?.map_err(|reason| {
+    let pages = match child::pdf_pages(bytes, limits) {
+        Some(pages) => pages,
+        None => on_thread(bytes, limits),
+    };
+    let pages = pages?.map_err(|reason| {
         let lower = reason.to_lowercase();
         if lower.contains("password") || lower.contains("decrypt") {
             ExtractError::Encrypted { format: "pdf" }
@@ -50,6 +57,7 @@ pub(crate) fn extract(bytes: &[u8], limits: &Limits) -> Result<Document, Extract
         }
     }
     let mut document = sink.into_document(Format::Pdf);
+    document.pages = Some(pages.len());
     if !any {
         document
             .notes
@@ -58,8 +66,30 @@ pub(crate) fn extract(bytes: &[u8], limits: &Limits) -> Result<Document, Extract
     Ok(document)
 }
 
-/// Runs the parser; outer error: it did not come to an end or died.
-fn parse(bytes: Vec<u8>, limits: &Limits) -> Result<Pages, ExtractError> {
+fn on_thread(bytes: &[u8], limits: &Limits) -> Result<Pages, ExtractError> {
+    parse_on_thread(bytes.to_vec(), Some(limits.pdf_time)).map_err(|failure| match failure {
+        Failure::Timeout => ExtractError::Timeout {
+            format: "pdf",
+            limit: "pdf_time",
+            seconds: limits.pdf_time.as_secs(),
+        },
+        other => ExtractError::broken("pdf", other),
+    })
+}
+
+/// Why the parser gave nothing.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Failure {
+    #[error("no thread to read it: {0}")]
+    Thread(std::io::Error),
+    #[error("the parser gave up: {0}")]
+    Panic(String),
+    #[error("the time is over")]
+    Timeout,
+}
+
+/// Runs the parser on a thread with a large stack, for at most `time`.
+pub(crate) fn parse_on_thread(bytes: Vec<u8>, time: Option<Duration>) -> Result<Pages, Failure> {
     let (send, receive) = mpsc::sync_channel(1);
     let work = move || {
         let pages = catch_unwind(|| {
@@ -72,19 +102,13 @@ fn parse(bytes: Vec<u8>, limits: &Limits) -> Result<Pages, ExtractError> {
         .name("pdf".to_owned())
         .stack_size(STACK)
         .spawn(work)
-        .map_err(|error| ExtractError::broken("pdf", format!("no thread to read it: {error}")))?;
-    match receive.recv_timeout(limits.pdf_time) {
-        Ok(Ok(pages)) => Ok(pages),
-        Ok(Err(panic)) => Err(ExtractError::broken(
-            "pdf",
-            format!("the parser gave up: {panic}"),
-        )),
-        Err(_) => Err(ExtractError::Timeout {
-            format: "pdf",
-            limit: "pdf_time",
-            seconds: limits.pdf_time.as_secs(),
-        }),
-    }
+        .map_err(Failure::Thread)?;
+    let pages = match time {
+        Some(time) => receive.recv_timeout(time).map_err(|_| Failure::Timeout)?,
+        // A thread that ends without an answer has dropped its sender.
+        None => receive.recv().map_err(|_| Failure::Timeout)?,
+    };
+    pages.map_err(Failure::Panic)
 }
 
 fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {

@@ -1,10 +1,12 @@
 //! The zip package of an office document, unpacked within limits.
 
+use std::collections::HashMap;
 use std::io::{Cursor, Read as _};
 
 use zip::ZipArchive;
 use zip::result::ZipError;
 
+use super::xml::{Node, attribute, walk};
 use crate::error::ExtractError;
 use crate::limits::Limits;
 use crate::text;
@@ -61,6 +63,20 @@ impl<'a> Package<'a> {
         Ok(Some(text::decode(&content)))
     }
 
+    /// The XML file `name`, if it is there and not larger than `max_bytes`.
+    pub(super) fn small_xml(
+        &mut self,
+        name: &str,
+        max_bytes: u64,
+    ) -> Result<Option<String>, ExtractError> {
+        // A size that is stated too small is found out by the budget of what is unpacked.
+        match self.archive.by_name(name) {
+            Ok(file) if file.size() <= max_bytes => {}
+            _ => return Ok(None),
+        }
+        self.xml(name)
+    }
+
     /// Unpacks every file once to learn that all together stay within the budget, for parsers
     /// that unpack by themselves.
     pub(super) fn measure(&mut self) -> Result<(), ExtractError> {
@@ -90,4 +106,43 @@ impl<'a> Package<'a> {
             }),
         }
     }
+}
+
+/// The relations of a file of the package: id to kind and path.
+pub(super) fn relations(
+    package: &mut Package<'_>,
+    of: &str,
+    limits: &Limits,
+) -> Result<HashMap<String, (String, String)>, ExtractError> {
+    let (folder, file) = of.rsplit_once('/').unwrap_or(("", of));
+    let mut found = HashMap::new();
+    let Some(xml) = package.xml(&format!("{folder}/_rels/{file}.rels"))? else {
+        return Ok(found);
+    };
+    walk(&xml, package.format, limits, |node| {
+        if let Node::Open("Relationship", element) = node {
+            let of = |name| attribute(element, name).unwrap_or_default();
+            let kind = of("Type").rsplit('/').next().unwrap_or_default().to_owned();
+            found.insert(of("Id"), (kind, resolve(folder, &of("Target"))));
+        }
+    })?;
+    Ok(found)
+}
+
+/// A path relative to `folder`.
+fn resolve(folder: &str, target: &str) -> String {
+    if let Some(absolute) = target.strip_prefix('/') {
+        return absolute.to_owned();
+    }
+    let mut components: Vec<&str> = folder.split('/').collect();
+    for component in target.split('/') {
+        match component {
+            ".." => {
+                components.pop();
+            }
+            "." | "" => {}
+            name => components.push(name),
+        }
+    }
+    components.join("/")
 }

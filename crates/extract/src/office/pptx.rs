@@ -1,9 +1,8 @@
 //! Presentations (`spec/grading.md` §8.4): the text of each slide, tables by rows, then the
 //! speaker's notes under a heading.
 
-use std::collections::HashMap;
-
-use super::package::Package;
+use super::package::{Package, relations};
+use super::sheet_extras::charts_of;
 use super::xml::{Node, attribute, value, walk};
 use crate::document::{Document, Format, Part, PartKind};
 use crate::error::ExtractError;
@@ -22,6 +21,9 @@ pub(crate) fn extract(bytes: &[u8], limits: &Limits) -> Result<Document, Extract
             continue;
         };
         let mut slide = shapes(&xml, limits)?;
+        for chart in charts_of(&mut package, path, FORMAT, limits)? {
+            slide.text.push_str(&format!("[{chart}]\n"));
+        }
         if let Some(notes) = notes(&mut package, path, limits)? {
             slide.text.push_str("--- Notes ---\n");
             slide.text.push_str(&notes);
@@ -73,45 +75,6 @@ fn slide_paths(package: &mut Package<'_>, limits: &Limits) -> Result<Vec<String>
         }
     })?;
     Ok(paths)
-}
-
-/// The relations of a file of the package: id to kind and path.
-fn relations(
-    package: &mut Package<'_>,
-    of: &str,
-    limits: &Limits,
-) -> Result<HashMap<String, (String, String)>, ExtractError> {
-    let (folder, file) = of.rsplit_once('/').unwrap_or(("", of));
-    let mut found = HashMap::new();
-    let Some(xml) = package.xml(&format!("{folder}/_rels/{file}.rels"))? else {
-        return Ok(found);
-    };
-    walk(&xml, FORMAT, limits, |node| {
-        if let Node::Open("Relationship", element) = node {
-            let of = |name| attribute(element, name).unwrap_or_default();
-            let kind = of("Type").rsplit('/').next().unwrap_or_default().to_owned();
-            found.insert(of("Id"), (kind, resolve(folder, &of("Target"))));
-        }
-    })?;
-    Ok(found)
-}
-
-/// A path relative to `folder`.
-fn resolve(folder: &str, target: &str) -> String {
-    if let Some(absolute) = target.strip_prefix('/') {
-        return absolute.to_owned();
-    }
-    let mut components: Vec<&str> = folder.split('/').collect();
-    for component in target.split('/') {
-        match component {
-            ".." => {
-                components.pop();
-            }
-            "." | "" => {}
-            name => components.push(name),
-        }
-    }
-    components.join("/")
 }
 
 /// The text of the shapes of a slide.

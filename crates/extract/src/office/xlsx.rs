@@ -6,6 +6,7 @@
 //! calculated here, and where there is none the cell says so. A judge must neither take a cell for
 //! empty nor an old value for the formula's.
 
+use super::sheet_extras::Extras;
 use super::workbook::{Flow, Workbook};
 use crate::document::{Document, Format, Part, PartKind};
 use crate::error::ExtractError;
@@ -21,6 +22,12 @@ pub(crate) fn extract(
     limits: &Limits,
 ) -> Result<Document, ExtractError> {
     let mut workbook = Workbook::open(extension, bytes, limits)?;
+    // The binary format keeps them in other ways.
+    let mut extras = if extension == "xlsb" {
+        None
+    } else {
+        Some(Extras::open(bytes, limits)?)
+    };
     let mut whole = TextSink::new(limits);
     let mut parts = Vec::new();
     let mut notes = Vec::new();
@@ -44,8 +51,13 @@ pub(crate) fn extract(
             ));
             break;
         }
-        let (text, left_out) = read_sheet(&mut workbook, &sheet.name, limits)?;
+        let (mut text, left_out) = read_sheet(&mut workbook, &sheet.name, limits)?;
         notes.extend(left_out);
+        if let Some(extras) = &mut extras {
+            let (sections, remarks) = extras.of(&sheet.name)?;
+            text.push_str(&sections);
+            notes.extend(remarks);
+        }
         whole.line(&format!("=== Sheet: {} ===", sheet.name));
         whole.push(&text);
         parts.push(Part {
@@ -60,6 +72,12 @@ pub(crate) fn extract(
     }
     if !hidden.is_empty() {
         notes.push(format!("hidden sheets are left out: {}", hidden.join(", ")));
+    }
+    if !workbook.defined_names().is_empty() {
+        whole.line("=== Defined Names ===");
+    }
+    for (name, reference) in workbook.defined_names() {
+        whole.line(&format!("{name} = {reference}"));
     }
     let mut document = whole.into_document(Format::Xlsx);
     document.parts = parts;

@@ -9,6 +9,7 @@
 )]
 
 mod hostile;
+mod made;
 mod office;
 mod pdf;
 mod pictures;

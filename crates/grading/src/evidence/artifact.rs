@@ -37,6 +37,8 @@ pub struct Artifact {
     pub picture: Option<Picture>,
     /// Comments of a word processor document; also at the end of its text.
     pub comments: Option<String>,
+    /// Who inserted, deleted and moved what in a word processor document with tracked changes.
+    pub tracked_changes: Option<String>,
     /// Why there is no text, or what was left out of it.
     pub notes: Vec<String>,
 }
@@ -68,6 +70,7 @@ impl Artifact {
             new_size: None,
             picture: None,
             comments: None,
+            tracked_changes: None,
             notes: Vec::new(),
         }
     }

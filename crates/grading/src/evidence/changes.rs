@@ -214,6 +214,9 @@ impl Reader<'_> {
             return;
         }
         file.comments = new.as_ref().and_then(|document| document.comments.clone());
+        file.tracked_changes = new
+            .as_ref()
+            .and_then(|document| document.tracked_changes.clone());
         let text = |document: Option<Document>| {
             document
                 .filter(|document| document.format != extract::Format::Binary)

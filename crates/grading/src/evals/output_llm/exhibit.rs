@@ -46,6 +46,7 @@ impl Exhibit {
         if let Some(comments) = &artifact.comments {
             exhibit.block("comments", comments);
         }
+        exhibit.optional("tracked changes", artifact.tracked_changes.as_deref());
         // Comments also stand at the end of the text; shown once is enough.
         let without_comments = |text: &str| match &artifact.comments {
             Some(comments) => text

@@ -1,12 +1,18 @@
 //! Word processor documents (`spec/grading.md` §8.5).
 //!
 //! Paragraphs and tables in the order of the document, headings marked with `#`, the cells of a row
-//! separated by tabs. Tracked changes count as accepted: what was deleted or moved away is not
-//! there, what was inserted is. Comments stand at the end under a heading.
+//! separated by tabs, list items with their marks. Tracked changes count as accepted: what was
+//! deleted or moved away is not there, what was inserted is; a list of the changes comes apart.
+//! Headers and footers, notes and comments stand at the end under headings.
+
+mod lists;
+mod redlines;
 
 use std::collections::HashMap;
 
-use super::package::Package;
+use self::lists::{Item, Lists};
+use self::redlines::{Redlines, heading_like};
+use super::package::{Package, relations};
 use super::xml::{Node, attribute, walk};
 use crate::document::{Document, Format};
 use crate::error::ExtractError;
@@ -20,9 +26,14 @@ pub(crate) fn extract(bytes: &[u8], limits: &Limits) -> Result<Document, Extract
     let body = package
         .xml("word/document.xml")?
         .ok_or_else(|| ExtractError::broken(FORMAT, "it has no `word/document.xml`"))?;
-    let mut reader = Body::new(limits);
+    let lists = Lists::read(&mut package, limits)?;
+    let mut reader = Body::new(lists, limits);
     walk(&body, FORMAT, limits, |node| reader.visit(node))?;
+    let margins = margins(&mut package, limits)?;
+    let notes = notes(&mut package, limits)?;
     let mut sink = reader.sink;
+    sink.push(&margins);
+    sink.push(&notes);
     let comments = match package.xml("word/comments.xml")? {
         Some(xml) => comments(&xml, limits, &reader.anchors)?,
         None => None,
@@ -32,6 +43,7 @@ pub(crate) fn extract(bytes: &[u8], limits: &Limits) -> Result<Document, Extract
     }
     let mut document = sink.into_document(Format::Docx);
     document.comments = comments;
+    document.tracked_changes = reader.redlines.into_text();
     Ok(document)
 }
 
@@ -47,12 +59,19 @@ struct Body {
     skipped: usize,
     /// Comments whose range begins in the paragraphs that are being read.
     anchors: HashMap<String, String>,
+    lists: Lists,
+    redlines: Redlines,
+    /// Paragraphs begun so far.
+    count: usize,
+    /// The last paragraph that is like a heading.
+    place: Option<String>,
 }
 
 #[derive(Default)]
 struct Paragraph {
     text: String,
     heading: usize,
+    item: Option<Item>,
     comments: Vec<String>,
 }
 
@@ -60,7 +79,7 @@ struct Paragraph {
 const SKIPPED: &[&str] = &["del", "moveFrom", "Fallback", "delText", "instrText"];
 
 impl Body {
-    fn new(limits: &Limits) -> Self {
+    fn new(lists: Lists, limits: &Limits) -> Self {
         Self {
             sink: TextSink::new(limits),
             paragraphs: Vec::new(),
@@ -68,16 +87,27 @@ impl Body {
             in_text: false,
             skipped: 0,
             anchors: HashMap::new(),
+            lists,
+            redlines: Redlines::default(),
+            count: 0,
+            place: None,
         }
     }
 
     fn visit(&mut self, node: Node<'_, '_>) {
+        let (place, count) = (&self.place, self.count);
+        self.redlines.visit(node, || {
+            place.clone().unwrap_or_else(|| format!("Para {count}"))
+        });
         match node {
             Node::Open(name, _) if self.skipped > 0 || SKIPPED.contains(&name) => self.skipped += 1,
             Node::Close(_) if self.skipped > 0 => self.skipped -= 1,
             Node::Text(text) if self.in_text && self.skipped == 0 => self.write(text),
             Node::Open(name, element) => match name {
-                "p" => self.paragraphs.push(Paragraph::default()),
+                "p" => {
+                    self.count += 1;
+                    self.paragraphs.push(Paragraph::default());
+                }
                 "t" => self.in_text = true,
                 "tab" => self.write("\t"),
                 "br" | "cr" => self.write("\n"),
@@ -93,6 +123,19 @@ impl Body {
                         (attribute(element, "val"), self.paragraphs.last_mut())
                     {
                         paragraph.heading = heading(&style);
+                        paragraph.item = paragraph.item.take().or_else(|| list_style(&style));
+                    }
+                }
+                "numId" | "ilvl" => {
+                    if let (Some(value), Some(paragraph)) =
+                        (attribute(element, "val"), self.paragraphs.last_mut())
+                    {
+                        numbering(paragraph, name, value);
+                    }
+                }
+                "footnoteReference" | "endnoteReference" => {
+                    if let Some(id) = attribute(element, "id") {
+                        self.write(&format!("[{}]", note_mark(name, &id)));
                     }
                 }
                 "commentRangeStart" | "commentReference" => {
@@ -128,6 +171,9 @@ impl Body {
         if text.is_empty() {
             return;
         }
+        if let Some(place) = heading_like(text) {
+            self.place = Some(place);
+        }
         match self.rows.last_mut().and_then(|row| row.last_mut()) {
             Some(cell) => {
                 if !cell.is_empty() {
@@ -139,7 +185,10 @@ impl Body {
                 let marks = "#".repeat(paragraph.heading);
                 self.sink.line(&format!("{marks} {text}"));
             }
-            None => self.sink.line(text),
+            None => {
+                let mark = paragraph.item.map(|item| self.lists.mark(&item));
+                self.sink.line(&(mark.unwrap_or_default() + text));
+            }
         }
     }
 
@@ -169,6 +218,107 @@ fn heading(style: &str) -> usize {
         .and_then(|level| level.parse().ok())
         .filter(|level| (1..=9).contains(level))
         .unwrap_or(0)
+}
+
+/// The list item that a style makes of a paragraph: `List Bullet`, `ListNumber2`.
+fn list_style(style: &str) -> Option<Item> {
+    let style = style.to_lowercase().replace(' ', "");
+    let rest = style
+        .strip_prefix("listbullet")
+        .or_else(|| style.strip_prefix("listnumber"))?;
+    let level = rest
+        .parse::<usize>()
+        .map_or(0, |level| level.saturating_sub(1));
+    Some(Item { list: style, level })
+}
+
+/// A numbering property of the paragraph itself, which wins over that of its style. The list `0`
+/// is none.
+fn numbering(paragraph: &mut Paragraph, name: &str, value: String) {
+    if name == "numId" && value == "0" {
+        paragraph.item = None;
+        return;
+    }
+    let item = paragraph.item.get_or_insert_with(|| Item {
+        list: String::new(),
+        level: 0,
+    });
+    if name == "numId" {
+        item.list = value;
+    } else {
+        item.level = value.parse().unwrap_or(0);
+    }
+}
+
+/// The texts of headers and footers, each once.
+fn margins(package: &mut Package<'_>, limits: &Limits) -> Result<String, ExtractError> {
+    let mut related: Vec<(String, String)> = relations(package, "word/document.xml", limits)?
+        .into_values()
+        .filter(|(kind, _)| kind == "header" || kind == "footer")
+        .collect();
+    related.sort();
+    let mut lines: Vec<String> = Vec::new();
+    for (kind, path) in related {
+        let Some(xml) = package.xml(&path)? else {
+            continue;
+        };
+        let mut reader = Body::new(Lists::default(), limits);
+        walk(&xml, FORMAT, limits, |node| reader.visit(node))?;
+        let text = reader.sink.into_text();
+        let line = format!("{kind}: {}", text.trim().replace('\n', " / "));
+        if !text.trim().is_empty() && !lines.contains(&line) {
+            lines.push(line);
+        }
+    }
+    Ok(section("HEADERS AND FOOTERS", &lines))
+}
+
+/// How a note is marked in the text and at its own place.
+fn note_mark(element: &str, id: &str) -> String {
+    let kind = if element.starts_with("end") {
+        "endnote"
+    } else {
+        "footnote"
+    };
+    format!("{kind} {id}")
+}
+
+/// Footnotes and endnotes.
+fn notes(package: &mut Package<'_>, limits: &Limits) -> Result<String, ExtractError> {
+    let mut lines = Vec::new();
+    for path in ["word/footnotes.xml", "word/endnotes.xml"] {
+        let Some(xml) = package.xml(path)? else {
+            continue;
+        };
+        let mut mark = None;
+        let mut reader = Body::new(Lists::default(), limits);
+        walk(&xml, FORMAT, limits, |node| match node {
+            Node::Open(name @ ("footnote" | "endnote"), element) => {
+                // Those with a type are the lines that part notes from the text.
+                let plain = attribute(element, "type").is_none_or(|kind| kind == "normal");
+                mark = attribute(element, "id")
+                    .filter(|_| plain)
+                    .map(|id| note_mark(name, &id));
+                reader = Body::new(Lists::default(), limits);
+            }
+            Node::Close("footnote" | "endnote") => {
+                let done = std::mem::replace(&mut reader, Body::new(Lists::default(), limits));
+                let text = done.sink.into_text();
+                if let (Some(mark), false) = (mark.take(), text.trim().is_empty()) {
+                    lines.push(format!("[{mark}] {}", text.trim().replace('\n', " / ")));
+                }
+            }
+            node => reader.visit(node),
+        })?;
+    }
+    Ok(section("NOTES", &lines))
+}
+
+fn section(heading: &str, lines: &[String]) -> String {
+    if lines.is_empty() {
+        return String::new();
+    }
+    format!("=== {heading} ===\n{}\n", lines.join("\n"))
 }
 
 /// All comments with author, date, the paragraph they belong to and their text.
