@@ -36,6 +36,7 @@ async fn attempt(flags: &Flags) -> Result<Grades, Refused> {
         max_judge_usd: flags.max_judge_usd,
         judge_timeout: Duration::from_secs(flags.judge_timeout),
         total_timeout: flags.total_timeout.map(Duration::from_secs),
+        program_path: std::env::var_os("PATH").unwrap_or_default(),
         ..GradeOptions::default()
     };
     let models = Models::new(|name| variables.get(name));

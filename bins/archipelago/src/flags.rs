@@ -27,6 +27,8 @@ pub(crate) enum Command {
     Run(RunFlags),
     /// Grade the trials of a run again, without the model or the world
     Grade(GradeFlags),
+    /// Measure how far a judge agrees with people, on cases that they have decided
+    Calibrate(CalibrateFlags),
     /// Compare two states of a world: zip, tar.gz, tar or a folder
     Diff(DiffFlags),
     /// Explain what is wrong with a task folder
@@ -107,6 +109,21 @@ pub(crate) struct GradeFlags {
 pub(crate) enum Only {
     All,
     Errors,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CalibrateFlags {
+    /// JSON file: cases with labels; the judge is that of `grading_settings.json` beside it
+    pub(crate) labels: PathBuf,
+    /// `provider/model` of the judge, in place of the one in the settings
+    #[arg(long, value_name = "MODEL")]
+    pub(crate) judge_model: Option<String>,
+    /// How often the judge is asked about each case
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=25), value_name = "K")]
+    pub(crate) votes: Option<u32>,
+    /// Text, or JSON
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    pub(crate) format: Format,
 }
 
 #[derive(Debug, Args)]

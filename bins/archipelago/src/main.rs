@@ -1,6 +1,7 @@
 //! Run tasks, grade trials, look at results.
 
 mod account;
+mod calibrate;
 mod diff;
 mod documents;
 mod flags;
@@ -40,6 +41,7 @@ fn main() -> ExitCode {
         match flags.command {
             Command::Run(flags) => Box::pin(run::run(&flags)).await,
             Command::Grade(flags) => Box::pin(grade::grade(&flags)).await,
+            Command::Calibrate(flags) => Box::pin(calibrate::calibrate(&flags)).await,
             Command::Diff(flags) => diff::diff(&flags),
             Command::Validate(flags) => validate::validate(&flags),
             Command::Schema(flags) => schema::schema(flags.name.as_deref()),

@@ -1,6 +1,8 @@
 //! What an eval is: one kind of check, with typed settings.
 
+use std::ffi::OsString;
 use std::future::Future;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use formats::Object;
@@ -75,6 +77,10 @@ pub struct Case {
     /// Results of the verifiers that this one depends on, in the order in which it names them.
     pub dependencies: Vec<VerifierResult>,
     pub(crate) judge: Result<Judge, EvalError>,
+    /// The folder of the task, for programs that lie in it.
+    pub(crate) task_folder: Option<PathBuf>,
+    /// Where programs are looked for.
+    pub(crate) program_path: OsString,
 }
 
 impl Case {

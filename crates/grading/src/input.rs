@@ -1,5 +1,6 @@
 //! What is graded, and how.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -100,6 +101,11 @@ pub struct GradeOptions {
     /// Judge a verifier only if all verifiers that it depends on passed; others are left out and
     /// have no part in the score. Default false: dependencies only set the order.
     pub only_after_passed: bool,
+    /// The folder of the task, to which `{task}` in the settings of `command` refers. Default: none.
+    pub task_folder: Option<PathBuf>,
+    /// The `PATH` of programs that verifiers run; they get no other variable of this program.
+    /// Default `/usr/local/bin:/usr/bin:/bin`.
+    pub program_path: OsString,
     /// Limits of what is read out of the worlds.
     pub evidence: EvidenceLimits,
 }
@@ -143,6 +149,8 @@ impl Default for GradeOptions {
             skip_trajectory_verifiers: false,
             on_verifier_error: OnVerifierError::default(),
             only_after_passed: false,
+            task_folder: None,
+            program_path: "/usr/local/bin:/usr/bin:/bin".into(),
             evidence: EvidenceLimits::default(),
         }
     }
@@ -161,6 +169,8 @@ pub struct EvidenceLimits {
     pub pictures: usize,
     /// Bytes of all pictures together. Default 50 MiB.
     pub total_picture_bytes: u64,
+    /// Bytes of a world that are written to disk for a program. Default 4 GiB.
+    pub laid_out_bytes: u64,
     /// Limits of the extraction of one document.
     pub extract: extract::Limits,
 }
@@ -173,6 +183,7 @@ impl Default for EvidenceLimits {
             picture_bytes: 5 << 20,
             pictures: 100,
             total_picture_bytes: 50 << 20,
+            laid_out_bytes: 4 << 30,
             extract: extract::Limits::default(),
         }
     }

@@ -8,6 +8,7 @@
 //!
 //! The crate reads files and asks a judge through `llm-client`; it never runs a model or a world.
 
+mod calibrate;
 mod error;
 mod eval;
 mod evals;
@@ -16,6 +17,7 @@ mod input;
 mod judge;
 mod order;
 mod problem;
+mod program;
 mod registry;
 mod run;
 mod scoring;
@@ -23,6 +25,7 @@ mod settings;
 mod skip;
 mod validate;
 
+pub use calibrate::{Calibration, JudgedCase, Labelled, LabelledCase, calibration, judge_cases};
 pub use error::{ErrorKind, EvalError};
 pub use eval::{Case, Eval, Verdict};
 pub use input::{EvidenceLimits, GradeOptions, GradingInput, GradingPlan, OnVerifierError};

@@ -180,12 +180,15 @@ impl<'a> Run<'a> {
             eval_configs: input.eval_configs,
             scoring: input.scoring,
             // Moved, not copied: a trajectory may hold hundreds of megabytes of pictures.
-            evidence: Arc::new(Evidence::new(
-                input.trajectory,
-                input.initial_snapshot,
-                input.final_snapshot,
-                options.evidence.clone(),
-            )),
+            evidence: Arc::new(
+                Evidence::new(
+                    input.trajectory,
+                    input.initial_snapshot,
+                    input.final_snapshot,
+                    options.evidence.clone(),
+                )
+                .with_goldens(input.golden_snapshots),
+            ),
             judge,
             deadline: options
                 .total_timeout
@@ -369,6 +372,8 @@ impl<'a> Run<'a> {
                 .as_ref()
                 .map(Judge::metered)
                 .map_err(Clone::clone),
+            task_folder: self.options.task_folder.clone(),
+            program_path: self.options.program_path.clone(),
         };
         Ok((eval, case))
     }

@@ -36,6 +36,8 @@ pub(crate) async fn grade_folder(
     );
     let options = GradeOptions {
         only,
+        // Programs of verifiers run elsewhere.
+        task_folder: std::path::absolute(&plan.task.folder).ok(),
         ..GradeOptions::default()
     };
     let grades = grading::grade_with(

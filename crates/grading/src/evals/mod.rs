@@ -1,13 +1,23 @@
 //! The evals of this crate (`spec/grading.md` §6). Each is an entry of the registry.
 
+mod answer_letter;
 mod apex_v1;
+mod code_execution;
+mod command;
 mod content_length;
+mod db_diff;
 mod deep_research;
 mod file_diff;
+mod golden_file;
 mod golden_response;
+mod json_field;
 mod output_llm;
+mod page_count;
 mod path_pattern;
 mod pattern_match;
+mod shell_pattern;
+mod spreadsheet;
+mod sql;
 mod template;
 mod tool_call;
 
@@ -23,7 +33,19 @@ pub(crate) fn register(registry: &mut Registry) {
         .register(tool_call::ToolCallLlmCheck)
         .register(golden_response::GoldenResponseMatch)
         .register(apex_v1::ApexV1)
-        .register(deep_research::DeepResearch);
+        .register(deep_research::DeepResearch)
+        .register(db_diff::DbDiffLlm)
+        .register(sql::SqlValidator)
+        .register(sql::SqlFieldCheck)
+        .register(json_field::JsonFieldCheck)
+        .register(page_count::PageCountCheck)
+        .register(golden_file::GoldenFileMatch)
+        .register(answer_letter::McqExactMatch)
+        .register(code_execution::CodeExecution::new())
+        .register(command::CommandEval);
+    for id in spreadsheet::IDS {
+        registry.register(spreadsheet::Spreadsheet { id });
+    }
     for id in output_llm::IDS {
         registry.register(output_llm::OutputLlm { id });
     }

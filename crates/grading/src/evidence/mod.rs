@@ -5,9 +5,12 @@
 
 mod artifact;
 mod changes;
+mod databases;
+mod db_diff;
 mod gateway_cli;
 mod parts;
 mod rows;
+mod sql_dump;
 mod tool_calls;
 mod visible;
 mod worlds;
@@ -15,17 +18,31 @@ mod worlds;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
+use formats::Object;
 use formats::chat::{Content, Message, Role};
 use formats::trajectory::Trajectory;
+use snapshot::World;
 use tokio::sync::OnceCell;
 
 pub use self::artifact::{Artifact, Changes, PartOf};
+pub use self::databases::Answer;
+pub use self::db_diff::DatabaseChanges;
 pub use self::rows::WorldFile;
 pub use self::tool_calls::{EMPTY_OUTPUT, RecordedCall};
 pub use self::worlds::{FinalFile, InitialFile};
 
+pub(crate) use self::visible::display_path;
 use crate::error::EvalError;
 use crate::input::EvidenceLimits;
+
+/// One of the two worlds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Side {
+    /// Before the agent worked.
+    Initial,
+    /// After it.
+    Final,
+}
 
 /// What the agent said, did and changed.
 pub struct Evidence {
@@ -37,6 +54,8 @@ pub struct Evidence {
     calls: OnceLock<Vec<RecordedCall>>,
     hidden_calls: OnceLock<Vec<RecordedCall>>,
     changes: OnceCell<Result<Arc<Changes>, EvalError>>,
+    rows: OnceCell<Result<Arc<DatabaseChanges>, EvalError>>,
+    goldens: Vec<PathBuf>,
 }
 
 impl Evidence {
@@ -55,7 +74,77 @@ impl Evidence {
             calls: OnceLock::new(),
             hidden_calls: OnceLock::new(),
             changes: OnceCell::new(),
+            rows: OnceCell::new(),
+            goldens: Vec::new(),
         }
+    }
+
+    /// The same with other correct end states.
+    pub(crate) fn with_goldens(mut self, goldens: Vec<PathBuf>) -> Self {
+        self.goldens = goldens;
+        self
+    }
+
+    /// Other correct end states, as archives or folders, in the order in which they were given.
+    #[must_use]
+    pub fn golden_snapshots(&self) -> &[PathBuf] {
+        &self.goldens
+    }
+
+    /// Runs `work` on the open world, on a thread where it may block.
+    ///
+    /// # Errors
+    /// [`EvalError`] of kind `helper` where the world cannot be read, and what `work` returns.
+    pub async fn in_world<T: Send + 'static>(
+        &self,
+        side: Side,
+        work: impl FnOnce(&World, &EvidenceLimits) -> Result<T, EvalError> + Send + 'static,
+    ) -> Result<T, EvalError> {
+        let (what, path) = match side {
+            Side::Initial => ("initial", self.initial.clone()),
+            Side::Final => ("final", self.after.clone()),
+        };
+        let limits = Arc::clone(&self.limits);
+        blocking("reading the world", move || {
+            work(&worlds::open(what, &path)?, &limits)
+        })
+        .await
+    }
+
+    /// Runs a query on a database of the world: by alias, by path, by the end of a path, or by
+    /// nothing where there is only one (`spec/grading.md` §6.3.9). It cannot write.
+    ///
+    /// # Errors
+    /// [`EvalError`] where there is no such database, or the query fails.
+    pub async fn query(
+        &self,
+        side: Side,
+        database: &str,
+        sql: &str,
+        parameters: Object,
+    ) -> Result<Answer, EvalError> {
+        let (database, sql) = (database.to_owned(), sql.to_owned());
+        self.in_world(side, move |world, limits| {
+            databases::query(world, &database, &sql, &parameters, limits)
+        })
+        .await
+    }
+
+    /// The changed rows of all databases of the worlds.
+    ///
+    /// # Errors
+    /// [`EvalError`] of kind `helper` where a world cannot be read.
+    pub async fn database_changes(&self) -> Result<Arc<DatabaseChanges>, EvalError> {
+        self.rows
+            .get_or_init(|| async {
+                let (initial, after) = (self.initial.clone(), self.after.clone());
+                blocking("comparing databases", move || {
+                    db_diff::between(&initial, &after).map(Arc::new)
+                })
+                .await
+            })
+            .await
+            .clone()
     }
 
     /// The trajectory.

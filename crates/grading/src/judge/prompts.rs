@@ -48,9 +48,12 @@ pub(crate) static APEX_V1: PromptSet = prompt_set!("apex_v1": "system", "user");
 /// Whether tool calls meet a criterion.
 pub(crate) static TOOL_CALLS: PromptSet = prompt_set!("tool_calls": "system", "user");
 
+/// Whether changes of rows meet a criterion.
+pub(crate) static ROWS: PromptSet = prompt_set!("rows": "system", "user");
+
 /// All sets.
 #[cfg(test)]
-static ALL: [&PromptSet; 4] = [&OUTPUT_LLM, &GOLDEN_RESPONSE, &APEX_V1, &TOOL_CALLS];
+static ALL: [&PromptSet; 5] = [&OUTPUT_LLM, &GOLDEN_RESPONSE, &APEX_V1, &TOOL_CALLS, &ROWS];
 
 impl PromptSet {
     /// What a result says about the prompts it was made with.

@@ -21,6 +21,7 @@ pub(crate) struct Case {
     pub(crate) scoring: Value,
     pub(crate) options: GradeOptions,
     pub(crate) registry: Registry,
+    pub(crate) goldens: Vec<PathBuf>,
 }
 
 impl Case {
@@ -42,6 +43,7 @@ impl Case {
             }),
             options: GradeOptions::default(),
             registry: Registry::builtin(),
+            goldens: Vec::new(),
         };
         case.worlds(&[], &[]);
         case
@@ -51,6 +53,13 @@ impl Case {
     pub(crate) fn worlds(&self, before: &[(&str, &[u8])], after: &[(&str, &[u8])]) {
         zip(&self.path("initial.zip"), before);
         zip(&self.path("final.zip"), after);
+    }
+
+    /// Adds a correct end state.
+    pub(crate) fn golden(&mut self, files: &[(&str, &[u8])]) {
+        let path = self.path(&format!("golden{}.zip", self.goldens.len()));
+        zip(&path, files);
+        self.goldens.push(path);
     }
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {
@@ -79,7 +88,7 @@ impl Case {
             trajectory_id: "traj_test".into(),
             initial_snapshot: self.path("initial.zip"),
             final_snapshot: self.path("final.zip"),
-            golden_snapshots: Vec::new(),
+            golden_snapshots: self.goldens.clone(),
             trajectory: serde_json::from_value(json!({
                 "messages": self.messages, "status": "completed", "time_elapsed": 1.0,
             }))

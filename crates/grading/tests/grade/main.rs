@@ -12,6 +12,7 @@
 
 mod answers;
 mod case;
+mod data;
 mod databases;
 mod documents;
 mod evals;
@@ -22,5 +23,7 @@ mod judge;
 mod left_out;
 mod output_llm;
 mod panel;
+mod programs;
+mod reference_page;
 mod run;
 mod validation;

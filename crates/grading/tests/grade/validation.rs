@@ -130,20 +130,6 @@ fn surprises_are_warned_of() {
 }
 
 #[test]
-fn databases_are_refused_rather_than_judged_by_nothing() {
-    let mut case = Case::new("");
-    case.verifier(
-        "output_llm",
-        json!({"criteria": "c", "expected_file_type": "Database Files (.db)"}),
-    );
-    let text = problems(&case).join("\n");
-    assert!(
-        text.contains("databases cannot be judged by rows yet"),
-        "{text}"
-    );
-}
-
-#[test]
 fn every_entry_of_the_registry_has_schemas_and_a_sentence() {
     let registry = grading::Registry::builtin();
     assert_eq!(registry.scoring_ids().count(), 9);

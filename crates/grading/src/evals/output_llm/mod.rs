@@ -14,7 +14,7 @@ use self::exhibit::Exhibit;
 use self::prompt::Material;
 use self::target::ExpectedFileType;
 pub(super) use self::target::Target;
-use super::object;
+use super::{db_diff, object};
 use crate::error::EvalError;
 use crate::eval::{Case, Eval, Verdict};
 use crate::evidence::{Artifact, Changes, InitialFile};
@@ -107,18 +107,9 @@ impl Eval for OutputLlm {
         if values.criteria.trim().is_empty() {
             findings.missing("criteria", "must not be empty");
         }
-        match Target::of(values.expected_file_type.as_ref()) {
-            Ok(Target::Database) => findings.error(
-                "expected_file_type",
-                "databases cannot be judged by rows yet",
-                "Database Files (.db)",
-            ),
-            Err(unknown) => findings.warning(
-                "expected_file_type",
-                "unknown file type; everything is judged",
-                unknown,
-            ),
-            Ok(_) => {}
+        if let Err(unknown) = Target::of(values.expected_file_type.as_ref()) {
+            let rule = "unknown file type; everything is judged";
+            findings.warning("expected_file_type", rule, unknown);
         }
     }
 
@@ -129,6 +120,20 @@ impl Eval for OutputLlm {
         case: &Case,
     ) -> Result<Verdict, EvalError> {
         let target = Target::of(values.expected_file_type.as_ref()).unwrap_or(Target::All);
+        if target == Target::Database {
+            let changes = case.evidence.database_changes().await?;
+            let names: Vec<&str> = values
+                .expected_output_files
+                .iter()
+                .map(String::as_str)
+                .collect();
+            let is_database = |name: &&&str| extract::extension(name) == "db";
+            return if names.iter().any(|name| is_database(&name)) {
+                db_diff::judge_rows(values.criteria.trim(), &changes.only(&names), case).await
+            } else {
+                db_diff::judge_rows(values.criteria.trim(), &changes, case).await
+            };
+        }
         let examination = Examination {
             criterion: values.criteria.trim(),
             explanation: if config.include_criteria_explanation {
