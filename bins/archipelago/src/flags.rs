@@ -66,9 +66,11 @@ pub(crate) struct RunFlags {
     /// JSON file: the agent and its settings, in place of the task's
     #[arg(long, value_name = "FILE")]
     pub(crate) agent: Option<PathBuf>,
-    /// Where environments run: `process`, or the URL of one that runs already
-    #[arg(long, default_value = "process", value_name = "process|URL")]
+    /// Where environments run: `process`, `docker`, or the URL of one that runs already
+    #[arg(long, default_value = "process", value_name = "process|docker|URL")]
     pub(crate) sandbox: String,
+    #[command(flatten)]
+    pub(crate) container: ContainerFlags,
     /// Attempts per task
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000), value_name = "K")]
     pub(crate) attempts: u32,
@@ -78,12 +80,63 @@ pub(crate) struct RunFlags {
     /// Go on with the run in `--output`: repeat what was interrupted or failed for other reasons than the model
     #[arg(long, requires = "output")]
     pub(crate) resume: bool,
-    /// Keep the environments' folders to look into
+    /// Keep the environments' folders or containers to look into
     #[arg(long)]
     pub(crate) keep: bool,
     /// What goes to stdout: an account for people, or the summary as JSON
     #[arg(long, value_enum, default_value_t = Format::Text)]
     pub(crate) format: Format,
+}
+
+/// What `--sandbox docker` starts. The engine is the one that the variable `DOCKER_HOST` names.
+#[derive(Debug, Args, Default, PartialEq)]
+#[command(next_help_heading = "With `--sandbox docker`")]
+pub(crate) struct ContainerFlags {
+    /// Image of the environment; default: `archipelago-env`
+    #[arg(long, value_name = "IMAGE")]
+    pub(crate) image: Option<String>,
+    /// Memory of one container, such as `512m`; default: `4g`
+    #[arg(long, value_name = "BYTES", value_parser = bytes)]
+    pub(crate) memory: Option<u64>,
+    /// Processors of one container, such as `1.5`; default: all
+    #[arg(long, value_name = "N", value_parser = processors)]
+    pub(crate) cpus: Option<f64>,
+    /// Processes and threads of one container; default: 2048
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(16..))]
+    pub(crate) pids: Option<u32>,
+    /// Keep each root of the world in memory, with this size, such as `256m`; default: on disk, without a limit
+    #[arg(long, value_name = "BYTES", value_parser = bytes)]
+    pub(crate) world_size: Option<u64>,
+    /// Whether containers reach the world outside; default: `on`
+    #[arg(long, value_enum, value_name = "on|off")]
+    pub(crate) network: Option<Switch>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Switch {
+    On,
+    Off,
+}
+
+/// A number of bytes, with `k`, `m` or `g` for powers of 1024.
+fn bytes(text: &str) -> Result<u64, String> {
+    let (number, unit) = match text.char_indices().next_back() {
+        Some((at, 'k' | 'K')) => (&text[..at], 1 << 10),
+        Some((at, 'm' | 'M')) => (&text[..at], 1 << 20),
+        Some((at, 'g' | 'G')) => (&text[..at], 1 << 30),
+        _ => (text, 1),
+    };
+    let bytes = number.parse::<u64>().ok().and_then(|n| n.checked_mul(unit));
+    bytes
+        .filter(|bytes| *bytes > 0)
+        .ok_or_else(|| "it must be a number of bytes, such as `512m` or `4g`".to_owned())
+}
+
+fn processors(text: &str) -> Result<f64, String> {
+    text.parse::<f64>()
+        .ok()
+        .filter(|cpus| (0.01..=4096.0).contains(cpus))
+        .ok_or_else(|| "it must be a number from 0.01 to 4096".to_owned())
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -170,4 +223,35 @@ pub(crate) enum StubProvider {
     Openai,
     /// Anthropic's messages
     Anthropic,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_flags_are_consistent() {
+        use clap::CommandFactory as _;
+        Flags::command().debug_assert();
+    }
+
+    #[test]
+    fn sizes_are_read_with_their_units() {
+        for (text, expected) in [
+            ("1", Some(1)),
+            ("64k", Some(65_536)),
+            ("512m", Some(536_870_912)),
+            ("4G", Some(4_294_967_296)),
+            ("0", None),
+            ("", None),
+            ("m", None),
+            ("-1", None),
+            ("1.5g", None),
+            ("99999999999g", None),
+        ] {
+            assert_eq!(bytes(text).ok(), expected, "{text}");
+        }
+        assert_eq!(processors("1.5"), Ok(1.5));
+        assert!(processors("0").is_err() && processors("NaN").is_err());
+    }
 }

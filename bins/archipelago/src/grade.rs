@@ -16,7 +16,7 @@ use crate::services;
 /// Grades trials again, prints what came of it, and returns the exit code.
 pub(crate) async fn grade(flags: &GradeFlags) -> Result<ExitCode, Refused> {
     let variables = services::variables()?;
-    let services = services::services(&variables, services::sandbox("process", false)?);
+    let services = services::services(&variables, services::process_sandbox(false)?);
     let request = RegradeRequest {
         folder: flags.folder.clone(),
         only_errors: flags.only == Only::Errors,

@@ -23,7 +23,7 @@ use crate::services;
 /// Runs the tasks, prints what came of it, and returns the exit code.
 pub(crate) async fn run(flags: &RunFlags) -> Result<ExitCode, Refused> {
     let variables = services::variables()?;
-    let sandbox = services::sandbox(&flags.sandbox, flags.keep)?;
+    let sandbox = services::sandbox(flags, &variables)?;
     let trials = flags.tasks.len() * flags.attempts as usize;
     if flags.sandbox.contains("://") && trials > 1 {
         return Err(Refused::configuration(format_args!(

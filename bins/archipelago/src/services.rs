@@ -7,9 +7,9 @@ use grading::Registry;
 use harness::Services;
 use llm_client::Models;
 use program::{Refused, Variables};
-use sandbox::{ProcessSandbox, Sandbox, UrlSandbox};
+use sandbox::{DockerSandbox, Engine, ProcessSandbox, Sandbox, UrlSandbox};
 
-use crate::flags;
+use crate::flags::{self, ContainerFlags, RunFlags, Switch};
 
 /// Variables, with the logs started as they say.
 pub(crate) fn variables() -> Result<Variables, Refused> {
@@ -28,21 +28,52 @@ pub(crate) fn services(variables: &Variables, sandbox: Arc<dyn Sandbox>) -> Serv
     }
 }
 
-/// The sandbox that `--sandbox` names.
-pub(crate) fn sandbox(named: &str, keep: bool) -> Result<Arc<dyn Sandbox>, Refused> {
-    match named {
-        "process" => Ok(Arc::new(process(keep)?)),
-        "docker" => Err(Refused::configuration(
-            "`--sandbox docker` is not available in this version; use `process`, or start a \
-             container by hand and give its address",
-        )),
+/// The sandbox that the flags name.
+pub(crate) fn sandbox(
+    flags: &RunFlags,
+    variables: &Variables,
+) -> Result<Arc<dyn Sandbox>, Refused> {
+    if flags.sandbox != "docker" && flags.container != ContainerFlags::default() {
+        return Err(Refused::configuration(format_args!(
+            "`--image`, `--memory`, `--cpus`, `--pids`, `--world-size` and `--network` need \
+             `--sandbox docker`, got `{}`",
+            flags.sandbox
+        )));
+    }
+    match flags.sandbox.as_str() {
+        "process" => process_sandbox(flags.keep),
+        "docker" => Ok(Arc::new(docker(&flags.container, flags.keep, variables))),
         address if address.starts_with("http://") || address.starts_with("https://") => {
             Ok(Arc::new(UrlSandbox::new(address)))
         }
         other => Err(Refused::configuration(format_args!(
-            "`--sandbox` must be `process` or an address, got `{other}`"
+            "`--sandbox` must be `process`, `docker` or an address, got `{other}`"
         ))),
     }
+}
+
+/// Environments as processes.
+pub(crate) fn process_sandbox(keep: bool) -> Result<Arc<dyn Sandbox>, Refused> {
+    Ok(Arc::new(process(keep)?))
+}
+
+/// The container engine that `DOCKER_HOST` names.
+pub(crate) fn engine(variables: &Variables) -> Engine {
+    Engine::new(variables.get("DOCKER_HOST"))
+}
+
+/// Environments as containers.
+fn docker(flags: &ContainerFlags, keep: bool, variables: &Variables) -> DockerSandbox {
+    let image = flags.image.as_deref().unwrap_or(sandbox::DEFAULT_IMAGE);
+    let mut sandbox = DockerSandbox::new(engine(variables), image);
+    sandbox.keep = keep;
+    sandbox.network = flags.network != Some(Switch::Off);
+    let limits = &mut sandbox.limits;
+    limits.memory_bytes = flags.memory.or(limits.memory_bytes);
+    limits.cpus = flags.cpus.or(limits.cpus);
+    limits.pids = flags.pids.or(limits.pids);
+    limits.world_bytes = flags.world_size;
+    sandbox
 }
 
 /// Environments as processes: this program, in its other roles.

@@ -12,7 +12,7 @@ use crate::services;
 /// Explains what is wrong with each task; 0 where all of them could run.
 pub(crate) fn validate(flags: &ValidateFlags) -> Result<ExitCode, Refused> {
     let variables = services::variables()?;
-    let services = services::services(&variables, services::sandbox("process", false)?);
+    let services = services::services(&variables, services::process_sandbox(false)?);
     let mut wrong = 0;
     for task in &flags.tasks {
         match harness::check(task, &services) {

@@ -83,6 +83,47 @@ pub enum SandboxError {
     /// It said where it listens and does not answer there.
     #[error("the environment does not answer: {0}")]
     Unhealthy(#[source] ClientError),
+    /// The same, with what it printed, where the client does not know it.
+    #[error("the environment does not answer: {source}{last_lines}")]
+    NotHealthy {
+        /// The last health check.
+        source: Box<ClientError>,
+        /// What it printed last.
+        last_lines: LastLines,
+    },
+    /// The container engine does not answer.
+    #[error(
+        "cannot reach the container engine at `{host}`: {reason}; start it, or name another one \
+         in `DOCKER_HOST`"
+    )]
+    Engine {
+        /// Its address, as in `DOCKER_HOST`.
+        host: String,
+        /// What is wrong.
+        reason: String,
+    },
+    /// The engine does not have the image.
+    #[error(
+        "the container engine at `{host}` has no image `{image}`; build it with `archipelago image \
+         build`, or fetch it with `docker pull {image}`"
+    )]
+    ImageMissing {
+        /// The image.
+        image: String,
+        /// The engine.
+        host: String,
+    },
+    /// The engine refused something.
+    #[error("the container engine could not {doing}: {reason}")]
+    Refused {
+        /// What it was asked for.
+        doing: String,
+        /// What it said.
+        reason: String,
+    },
+    /// Settings that do not go together.
+    #[error("{0}")]
+    Unsupported(String),
     /// The caller's token was cancelled.
     #[error("the start of the environment was cancelled")]
     Cancelled,
@@ -101,9 +142,13 @@ impl SandboxError {
             },
             Self::Unhealthy(error) => error.owner(),
             Self::Cancelled => Owner::Cancelled,
-            Self::Folder { .. } | Self::Died(_) | Self::NotListening { .. } => {
-                Owner::Infrastructure
-            }
+            Self::ImageMissing { .. } | Self::Unsupported(_) => Owner::Configuration,
+            Self::Folder { .. }
+            | Self::Died(_)
+            | Self::NotListening { .. }
+            | Self::NotHealthy { .. }
+            | Self::Engine { .. }
+            | Self::Refused { .. } => Owner::Infrastructure,
         }
     }
 
@@ -116,6 +161,11 @@ impl SandboxError {
             Self::Died(_) => "environment_died",
             Self::NotListening { .. } => "environment_not_ready",
             Self::Unhealthy(error) => error.kind(),
+            Self::NotHealthy { source, .. } => source.kind(),
+            Self::Engine { .. } => "engine_unreachable",
+            Self::ImageMissing { .. } => "image_missing",
+            Self::Refused { .. } => "engine_refused",
+            Self::Unsupported(_) => "sandbox_unsupported",
             Self::Cancelled => "cancelled",
         }
     }

@@ -2,16 +2,19 @@
 //!
 //! A [`Sandbox`] starts an environment and hands back a [`RunningEnvironment`]; what runs inside
 //! is talked to by an [`EnvironmentClient`] over the environment's HTTP interface
-//! (`spec/environment.md`). Two back ends are here: [`ProcessSandbox`], a process of this machine
-//! with its own temporary roots, and [`UrlSandbox`], an environment that someone else started.
-//! The trait is what a container back end has to fulfil as well.
+//! (`spec/environment.md`). Three back ends are here: [`ProcessSandbox`], a process of this machine
+//! with its own temporary roots; [`DockerSandbox`], a container; and [`UrlSandbox`], an environment
+//! that someone else started.
 //!
 //! Every failure says who owns it ([`SandboxError::owner`], [`ClientError::owner`]), and a lost
 //! connection is reported together with the exit status and the last log lines of the environment
 //! that was behind it.
 
 mod client;
+mod docker;
 mod error;
+mod life;
+mod log;
 mod process;
 mod rewrite;
 mod running;
@@ -20,6 +23,9 @@ mod url;
 
 pub use client::{
     Call, ClientError, ClientSettings, EnvironmentClient, FailedServer, Populated, SnapshotSaved,
+};
+pub use docker::{
+    BindMount, ContainerLimits, ContainerWaits, DEFAULT_IMAGE, DockerSandbox, Engine,
 };
 pub use error::{EnvironmentDied, LastLines, SandboxError};
 pub use process::{ProcessLimits, ProcessSandbox};

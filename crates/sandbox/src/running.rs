@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use formats::apps::AppsConfig;
 
 use crate::client::EnvironmentClient;
+use crate::docker::ContainerGuard;
 use crate::error::EnvironmentDied;
 use crate::process::ProcessGuard;
 use crate::rewrite;
@@ -12,7 +13,7 @@ use crate::rewrite;
 /// An environment that answers, together with whatever has to be stopped at its end.
 ///
 /// [`RunningEnvironment::stop`] ends it in order. Dropping it kills its processes and removes its
-/// folder at once, which may block for a moment.
+/// folder or its container at once, which may block for a moment.
 #[derive(Debug)]
 pub struct RunningEnvironment {
     client: EnvironmentClient,
@@ -23,6 +24,7 @@ pub struct RunningEnvironment {
 #[derive(Debug)]
 enum BackEnd {
     Process(Box<ProcessGuard>),
+    Container(Box<ContainerGuard>),
     Given,
 }
 
@@ -31,6 +33,13 @@ impl RunningEnvironment {
         Self {
             client,
             back_end: BackEnd::Process(guard),
+        }
+    }
+
+    pub(crate) const fn container(client: EnvironmentClient, guard: Box<ContainerGuard>) -> Self {
+        Self {
+            client,
+            back_end: BackEnd::Container(guard),
         }
     }
 
@@ -59,7 +68,7 @@ impl RunningEnvironment {
     pub fn roots(&self) -> Option<(&Path, &Path)> {
         match &self.back_end {
             BackEnd::Process(guard) => Some(guard.roots()),
-            BackEnd::Given => None,
+            BackEnd::Container(_) | BackEnd::Given => None,
         }
     }
 
@@ -83,7 +92,8 @@ impl RunningEnvironment {
     /// started is never reported here; its health check tells.
     pub async fn check(&self) -> Result<(), EnvironmentDied> {
         match &self.back_end {
-            BackEnd::Process(guard) => guard.check().await,
+            BackEnd::Process(guard) => guard.life().check().await,
+            BackEnd::Container(guard) => guard.life().check().await,
             BackEnd::Given => Ok(()),
         }
     }
@@ -92,6 +102,7 @@ impl RunningEnvironment {
     pub async fn stop(self) -> Stopped {
         match self.back_end {
             BackEnd::Process(guard) => guard.stop().await,
+            BackEnd::Container(guard) => guard.stop().await,
             BackEnd::Given => Stopped {
                 kind: StopKind::LeftAlone,
                 exit: None,

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use reqwest::{RequestBuilder, Response, Url};
 
-use crate::process::Process;
+use crate::life::Life;
 
 pub use apps::FailedServer;
 pub use error::Call;
@@ -83,8 +83,8 @@ pub struct EnvironmentClient {
     http: reqwest::Client,
     base_url: String,
     settings: Arc<ClientSettings>,
-    /// The process behind the address, where it is ours; errors tell how it ended.
-    process: Option<Arc<Process>>,
+    /// What is known of the environment, where it is ours; errors tell how it ended.
+    life: Option<Arc<Life>>,
 }
 
 impl EnvironmentClient {
@@ -114,12 +114,12 @@ impl EnvironmentClient {
             http,
             base_url: base_url.trim_end_matches('/').to_owned(),
             settings: Arc::new(settings),
-            process: None,
+            life: None,
         })
     }
 
-    pub(crate) fn of_process(mut self, process: Arc<Process>) -> Self {
-        self.process = Some(process);
+    pub(crate) fn of_life(mut self, life: Arc<Life>) -> Self {
+        self.life = Some(life);
         self
     }
 

@@ -18,8 +18,8 @@ const ERROR_BODY: Duration = Duration::from_secs(5);
 impl EnvironmentClient {
     /// The error for a broken connection, with the end of the environment if that is why.
     pub(super) async fn lost(&self, call: Call, error: &reqwest::Error) -> ClientError {
-        let died = match &self.process {
-            Some(process) => process.ended_within(DEATH_NOTICE).await,
+        let died = match &self.life {
+            Some(life) => life.ended_within(DEATH_NOTICE).await,
             None => None,
         };
         ClientError::Lost {

@@ -10,60 +10,23 @@ use nix::unistd::Pid;
 use process_wrap::tokio::{ChildWrapper, CommandWrap, ProcessSession};
 use tokio::net::unix::pipe;
 use tokio::process::{ChildStdin, Command};
-use tokio::sync::{oneshot, watch};
+use tokio::sync::oneshot;
 
 use super::folder::TrialFolder;
-use super::log::{self, LastLog};
 use super::{ProcessLimits, ProcessSandbox, session};
 use crate::SandboxError;
-use crate::error::{EnvironmentDied, LastLines};
+use crate::life::{Life, Watch};
+use crate::log;
 use crate::running::{StopKind, Stopped};
-
-/// How long the log may take to be read to its end once the process is gone. Something else may
-/// hold the other end of the pipe.
-const LOG_END: Duration = Duration::from_millis(500);
 
 /// How long a destructor may block until killed processes have disappeared.
 const KILL_IN_DROP: Duration = Duration::from_millis(500);
 
-/// What is known of a process, for everyone who may have to report its death.
-#[derive(Debug)]
-pub(crate) struct Process {
-    session: Pid,
-    exit: watch::Receiver<Option<String>>,
-    log_ended: watch::Receiver<bool>,
-    last: LastLog,
-    log: PathBuf,
-}
-
-impl Process {
-    /// How the process ended, if that happens within `limit`.
-    pub(crate) async fn ended_within(&self, limit: Duration) -> Option<EnvironmentDied> {
-        let mut exit = self.exit.clone();
-        let ended = tokio::time::timeout(limit, exit.wait_for(Option::is_some));
-        let exit = match ended.await {
-            Ok(Ok(exit)) => exit.clone()?,
-            // The watching task went with its runtime; there is nothing to learn any more.
-            Ok(Err(_)) | Err(_) => return None,
-        };
-        let mut log_ended = self.log_ended.clone();
-        let _ = tokio::time::timeout(LOG_END, log_ended.wait_for(|ended| *ended)).await;
-        Some(EnvironmentDied {
-            exit,
-            last_lines: LastLines(self.last.lines()),
-            log: self.log.clone(),
-        })
-    }
-
-    fn exit(&self) -> Option<String> {
-        self.exit.borrow().clone()
-    }
-}
-
 /// Owns a process, everything that it started, and its folder. Dropping it kills and removes them.
 #[derive(Debug)]
 pub(crate) struct ProcessGuard {
-    process: Arc<Process>,
+    life: Arc<Life>,
+    session: Pid,
     /// The process stops when this closes.
     stdin: Option<ChildStdin>,
     address: oneshot::Receiver<String>,
@@ -80,11 +43,7 @@ impl ProcessSandbox {
         folder: TrialFolder,
         log: &Path,
     ) -> Result<ProcessGuard, SandboxError> {
-        let file = open_log(log).await.map_err(|source| SandboxError::Folder {
-            what: "the environment's log",
-            path: log.to_owned(),
-            source,
-        })?;
+        let file = log::open(log).await?;
         let spawn_error = |source| SandboxError::Spawn {
             program: self.program.clone(),
             source,
@@ -97,14 +56,17 @@ impl ProcessSandbox {
         let stdin = child.stdin().take();
 
         let (address_sender, address) = oneshot::channel();
-        let (log_end, log_ended) = watch::channel(false);
-        let last = LastLog::default();
-        let (lines, limits) = (last.clone(), self.limits.clone());
+        let (life, watch) = Life::new(log.to_owned());
+        let Watch {
+            exit: exit_sender,
+            log_ended,
+            last,
+        } = watch;
+        let limits = self.limits.log();
         tokio::spawn(async move {
-            log::follow(output, file, lines, address_sender, limits).await;
-            log_end.send_replace(true);
+            log::follow(output, file, last, Some(address_sender), limits).await;
+            log_ended.send_replace(true);
         });
-        let (exit_sender, exit) = watch::channel(None);
         // This task reaps the process; it ends with it.
         tokio::spawn(async move {
             let exit = match child.wait().await {
@@ -114,13 +76,8 @@ impl ProcessSandbox {
             exit_sender.send_replace(Some(exit));
         });
         Ok(ProcessGuard {
-            process: Arc::new(Process {
-                session,
-                exit,
-                log_ended,
-                last,
-                log: log.to_owned(),
-            }),
+            life: Arc::new(life),
+            session,
             stdin,
             address,
             limits: self.limits.clone(),
@@ -180,8 +137,8 @@ impl ProcessSandbox {
 
 impl ProcessGuard {
     /// What others may know of the process.
-    pub(crate) fn process(&self) -> Arc<Process> {
-        Arc::clone(&self.process)
+    pub(crate) fn life(&self) -> &Arc<Life> {
+        &self.life
     }
 
     /// The folders of `filesystem` and `.apps_data`.
@@ -191,28 +148,17 @@ impl ProcessGuard {
 
     /// The address that the process prints, or why there is none.
     pub(super) async fn listening(&mut self, limit: Duration) -> Result<String, SandboxError> {
-        let process = Arc::clone(&self.process);
+        let life = Arc::clone(&self.life);
         tokio::select! {
             biased;
             Ok(url) = &mut self.address => Ok(url),
-            died = process.ended_within(limit) => Err(match died {
+            died = life.ended_within(limit) => Err(match died {
                 Some(died) => SandboxError::Died(died),
                 None => SandboxError::NotListening {
                     limit,
-                    last_lines: LastLines(process.last.lines()),
+                    last_lines: life.last_lines(),
                 },
             }),
-        }
-    }
-
-    /// See [`crate::RunningEnvironment::check`].
-    pub(crate) async fn check(&self) -> Result<(), EnvironmentDied> {
-        if self.process.exit().is_none() {
-            return Ok(());
-        }
-        match self.process.ended_within(Duration::ZERO).await {
-            Some(died) => Err(died),
-            None => Ok(()),
         }
     }
 
@@ -229,40 +175,38 @@ impl ProcessGuard {
         });
         Stopped {
             kind,
-            exit: self.process.exit(),
+            exit: self.life.exit(),
             kept,
             remarks,
         }
     }
 
     async fn end_process(&mut self) -> StopKind {
-        if self.process.exit().is_some() {
+        if self.life.exit().is_some() {
             return StopKind::AlreadyEnded;
         }
         drop(self.stdin.take());
-        let process = Arc::clone(&self.process);
-        if process.ended_within(self.limits.stop_asked).await.is_some() {
+        let life = Arc::clone(&self.life);
+        if life.ended_within(self.limits.stop_asked).await.is_some() {
             return StopKind::Asked;
         }
-        session::terminate(process.session);
-        if process
+        session::terminate(self.session);
+        if life
             .ended_within(self.limits.stop_terminated)
             .await
             .is_some()
         {
             return StopKind::Terminated;
         }
-        session::kill_members(process.session);
+        session::kill_members(self.session);
         // The log's end is not waited for here: killed servers may still hold the pipe.
-        let mut exit = process.exit.clone();
-        let gone = exit.wait_for(Option::is_some);
-        let _ = tokio::time::timeout(self.limits.stop_killed, gone).await;
+        let _ = life.exit_within(self.limits.stop_killed).await;
         StopKind::Killed
     }
 
     /// Kills what the process left running; a remark if there was anything.
     async fn end_members(&self) -> Vec<String> {
-        let session = self.process.session;
+        let session = self.session;
         let limit = tokio::time::Instant::now() + self.limits.stop_killed;
         let first = session::kill_members(session);
         let mut left = first;
@@ -295,18 +239,9 @@ impl ProcessGuard {
 impl Drop for ProcessGuard {
     fn drop(&mut self) {
         if !self.stopped {
-            session::kill_and_wait(self.process.session, KILL_IN_DROP);
+            session::kill_and_wait(self.session, KILL_IN_DROP);
         }
     }
-}
-
-/// Opens the log for appending, its folder included.
-async fn open_log(path: &Path) -> std::io::Result<tokio::fs::File> {
-    if let Some(folder) = path.parent() {
-        tokio::fs::create_dir_all(folder).await?;
-    }
-    let mut options = tokio::fs::OpenOptions::new();
-    options.create(true).append(true).open(path).await
 }
 
 /// `exit status 3` or `signal 9 (SIGKILL)`.

@@ -110,8 +110,8 @@ impl Drop for TrialFolder {
     }
 }
 
-/// A name that is safe as part of a file name.
-fn plain_name(trial: &str) -> String {
+/// A name that is safe as part of a file name, and of a container's.
+pub(crate) fn plain_name(trial: &str) -> String {
     let plain = |c: char| {
         if c.is_ascii_alphanumeric() || c == '_' {
             c

@@ -2,20 +2,22 @@
 
 mod child;
 mod folder;
-mod log;
 mod session;
 
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::BoxFuture;
 
 use crate::client::{ClientSettings, EnvironmentClient};
+use crate::log::LogLimits;
 use crate::{RunningEnvironment, Sandbox, SandboxError, StartRequest};
 
-pub(crate) use child::{Process, ProcessGuard};
+pub(crate) use child::ProcessGuard;
 use folder::TrialFolder;
+pub(crate) use folder::plain_name;
 
 /// Starts each environment as a process with temporary roots and a free port of its own.
 ///
@@ -71,6 +73,16 @@ impl Default for ProcessLimits {
             log_bytes: 256 << 20,
             last_lines: 20,
             line_bytes: 500,
+        }
+    }
+}
+
+impl ProcessLimits {
+    fn log(&self) -> LogLimits {
+        LogLimits {
+            bytes: self.log_bytes,
+            last_lines: self.last_lines,
+            line_bytes: self.line_bytes,
         }
     }
 }
@@ -187,7 +199,7 @@ impl ProcessSandbox {
         let base_url = guard.listening(self.limits.ready).await?;
         let client = EnvironmentClient::new(&base_url, self.client.clone())
             .map_err(SandboxError::Unhealthy)?
-            .of_process(guard.process());
+            .of_life(Arc::clone(guard.life()));
         client
             .wait_until_healthy(self.limits.ready)
             .await

@@ -1,13 +1,40 @@
 //! What an environment prints: all of it into a file, the last lines into memory.
 
 use std::collections::VecDeque;
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::unix::pipe;
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::sync::oneshot;
 
-use super::ProcessLimits;
+use crate::SandboxError;
+
+/// What is kept of an environment's output.
+#[derive(Debug, Clone)]
+pub(crate) struct LogLimits {
+    /// Bytes in the file.
+    pub(crate) bytes: u64,
+    /// Lines for error messages.
+    pub(crate) last_lines: usize,
+    /// Bytes of such a line.
+    pub(crate) line_bytes: usize,
+}
+
+/// Opens the log at `path` for appending, its folder included.
+pub(crate) async fn open(path: &Path) -> Result<tokio::fs::File, SandboxError> {
+    let open = async {
+        if let Some(folder) = path.parent() {
+            tokio::fs::create_dir_all(folder).await?;
+        }
+        let mut options = tokio::fs::OpenOptions::new();
+        options.create(true).append(true).open(path).await
+    };
+    open.await.map_err(|source| SandboxError::Folder {
+        what: "the environment's log",
+        path: path.to_owned(),
+        source,
+    })
+}
 
 /// The last lines of an environment, shared between the task that reads them and error messages.
 #[derive(Debug, Clone, Default)]
@@ -29,22 +56,23 @@ impl LastLog {
     }
 }
 
-/// Reads `output` to its end, appends it to `file` and watches for the address.
+/// Reads `output` to its end, appends it to `file` and looks for the address, where somebody waits
+/// for that.
 ///
-/// Ends when every holder of the pipe's other end is gone.
+/// A pipe ends when every holder of its other end is gone.
 pub(crate) async fn follow(
-    mut output: pipe::Receiver,
+    mut output: impl AsyncRead + Unpin,
     mut file: tokio::fs::File,
     last: LastLog,
-    address: oneshot::Sender<String>,
-    limits: ProcessLimits,
+    mut address: Option<oneshot::Sender<String>>,
+    limits: LogLimits,
 ) {
-    let mut address = Some(address);
     let mut lines = Lines::new(limits.line_bytes);
-    let mut space = limits.log_bytes;
+    let mut space = limits.bytes;
     let mut chunk = vec![0; 16 << 10];
     let mut seen = |line: String| {
-        if let Some(url) = address_in(&line)
+        if address.is_some()
+            && let Some(url) = address_in(&line)
             && let Some(address) = address.take()
         {
             // Nobody waits any more when the start was given up.
@@ -54,7 +82,7 @@ pub(crate) async fn follow(
     };
     // A pipe that cannot be read any more has no more to say.
     while let Ok(read @ 1..) = output.read(&mut chunk).await {
-        keep(&mut file, &chunk[..read], &mut space, limits.log_bytes).await;
+        keep(&mut file, &chunk[..read], &mut space, limits.bytes).await;
         lines.add(&chunk[..read], &mut seen);
     }
     lines.finish(&mut seen);

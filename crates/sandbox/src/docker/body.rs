@@ -1,0 +1,171 @@
+//! What the engine is told about a container.
+
+use std::collections::HashMap;
+
+use bollard::models::{
+    ContainerCreateBody, HealthConfig, HostConfig, HostConfigLogConfig, ImageInspect, Mount,
+    MountType, PortBinding,
+};
+
+use super::{ContainerLimits, DockerSandbox};
+use crate::docker::holder::{Holder, label};
+
+/// The port on which the environment listens inside (`spec/environment.md` §1).
+pub(super) const PORT: &str = "8080/tcp";
+
+/// The roots of a world inside.
+const ROOTS: [&str; 2] = ["/filesystem", "/.apps_data"];
+
+/// What an image says of itself in this label: its root may be read-only, and these folders,
+/// separated by blanks, have to be writable.
+const READ_ONLY_ROOT: &str = "archipelago.read-only-root";
+
+/// The folders that have to be writable, where the root of `image` may be read-only.
+pub(super) fn writable_folders(image: &ImageInspect) -> Option<Vec<String>> {
+    let labels = image.config.as_ref()?.labels.as_ref()?;
+    let folders = labels.get(READ_ONLY_ROOT)?;
+    Some(folders.split_whitespace().map(str::to_owned).collect())
+}
+
+/// Where the container is reached from here.
+pub(super) enum Reach<'a> {
+    /// Through a free loopback port of this machine.
+    Loopback,
+    /// Through a free port of the engine's machine.
+    Machine(&'a str),
+    /// At its own address: a network without a way out has no published ports.
+    OwnAddress,
+}
+
+impl DockerSandbox {
+    /// The whole description of the container for `trial`.
+    pub(super) fn body(
+        &self,
+        trial: &str,
+        network: &str,
+        reach: &Reach<'_>,
+        writable: Option<&[String]>,
+    ) -> ContainerCreateBody {
+        let mut labels = Holder::this().map(|this| this.labels()).unwrap_or_default();
+        labels.insert(label::TRIAL.to_owned(), trial.to_owned());
+        labels.insert(label::KEPT.to_owned(), self.keep.to_string());
+        ContainerCreateBody {
+            image: Some(self.image.clone()),
+            hostname: Some("environment".to_owned()),
+            env: Some(self.environment(reach)),
+            exposed_ports: Some(vec![PORT.to_owned()]),
+            // Volumes of its own, which go with it; what the image has there is copied.
+            volumes: (writable.is_some() && self.limits.world_bytes.is_none())
+                .then(|| ROOTS.map(str::to_owned).to_vec()),
+            labels: Some(labels),
+            // The client asks over HTTP, more often and from outside.
+            healthcheck: Some(HealthConfig {
+                test: Some(vec!["NONE".to_owned()]),
+                ..HealthConfig::default()
+            }),
+            host_config: Some(HostConfig {
+                network_mode: Some(network.to_owned()),
+                port_bindings: port_bindings(reach),
+                cap_drop: Some(vec!["ALL".to_owned()]),
+                security_opt: Some(vec!["no-new-privileges".to_owned()]),
+                readonly_rootfs: Some(writable.is_some()),
+                tmpfs: Some(self.in_memory(writable.unwrap_or_default())),
+                mounts: Some(self.bind_mounts()),
+                init: Some(true),
+                log_config: Some(log_config()),
+                ..limited(&self.limits)
+            }),
+            ..ContainerCreateBody::default()
+        }
+    }
+
+    fn environment(&self, reach: &Reach<'_>) -> Vec<String> {
+        let allowed = match reach {
+            Reach::Loopback => None,
+            Reach::Machine(name) => Some((*name).to_owned()),
+            // The address is not known yet, and only this machine can reach it.
+            Reach::OwnAddress => Some("*".to_owned()),
+        };
+        let allowed = allowed.map(|name| format!("ALLOWED_HOSTS={name}"));
+        ["HOST=0.0.0.0".to_owned(), "PORT=8080".to_owned()]
+            .into_iter()
+            .chain(allowed)
+            .chain(
+                self.variables
+                    .iter()
+                    .map(|(name, value)| format!("{name}={value}")),
+            )
+            .collect()
+    }
+
+    /// Folders that lie in memory and count to its limit.
+    fn in_memory(&self, writable: &[String]) -> HashMap<String, String> {
+        let mut folders: HashMap<String, String> = writable
+            .iter()
+            .map(|folder| (folder.clone(), "exec,mode=1777".to_owned()))
+            .collect();
+        if let Some(bytes) = self.limits.world_bytes {
+            folders.extend(
+                ROOTS.map(|root| (root.to_owned(), format!("exec,mode=0777,size={bytes}"))),
+            );
+        }
+        folders
+    }
+
+    fn bind_mounts(&self) -> Vec<Mount> {
+        self.mounts
+            .iter()
+            .map(|mount| Mount {
+                typ: Some(MountType::BIND),
+                source: Some(mount.source.to_string_lossy().into_owned()),
+                target: Some(mount.target.clone()),
+                read_only: Some(!mount.writable),
+                ..Mount::default()
+            })
+            .collect()
+    }
+}
+
+fn port_bindings(reach: &Reach<'_>) -> Option<HashMap<String, Option<Vec<PortBinding>>>> {
+    let address = match reach {
+        Reach::Loopback => "127.0.0.1",
+        Reach::Machine(_) => "0.0.0.0",
+        Reach::OwnAddress => return None,
+    };
+    let free = PortBinding {
+        host_ip: Some(address.to_owned()),
+        host_port: Some("0".to_owned()),
+    };
+    Some(HashMap::from([(PORT.to_owned(), Some(vec![free]))]))
+}
+
+fn limited(limits: &ContainerLimits) -> HostConfig {
+    let memory = limits
+        .memory_bytes
+        .map(|bytes| i64::try_from(bytes).unwrap_or(i64::MAX));
+    HostConfig {
+        memory,
+        // No more in swap than in memory: what is over the limit ends, it does not crawl.
+        memory_swap: memory,
+        #[expect(
+            clippy::cast_possible_truncation,
+            reason = "a number of processors in billionths fits by far"
+        )]
+        nano_cpus: limits.cpus.map(|cpus| (cpus * 1e9) as i64),
+        pids_limit: limits.pids.map(i64::from),
+        ..HostConfig::default()
+    }
+}
+
+/// The engine's own copy of the output is bounded; ours is in the trial's log.
+fn log_config() -> HostConfigLogConfig {
+    let sizes = [("max-size", "32m"), ("max-file", "2")];
+    HostConfigLogConfig {
+        typ: Some("json-file".to_owned()),
+        config: Some(
+            sizes
+                .map(|(name, value)| (name.to_owned(), value.to_owned()))
+                .into(),
+        ),
+    }
+}
