@@ -20,11 +20,30 @@ const ROOTS: [&str; 2] = ["/filesystem", "/.apps_data"];
 /// separated by blanks, have to be writable.
 const READ_ONLY_ROOT: &str = "archipelago.read-only-root";
 
-/// The folders that have to be writable, where the root of `image` may be read-only.
-pub(super) fn writable_folders(image: &ImageInspect) -> Option<Vec<String>> {
-    let labels = image.config.as_ref()?.labels.as_ref()?;
-    let folders = labels.get(READ_ONLY_ROOT)?;
-    Some(folders.split_whitespace().map(str::to_owned).collect())
+/// What an image says about the containers that are made of it.
+#[derive(Debug, Default)]
+pub(super) struct ImageFacts {
+    /// Where the root may be read-only: the folders that have to be writable.
+    writable: Option<Vec<String>>,
+    /// The numbers of its user and group, where it gives numbers.
+    user: Option<(u32, u32)>,
+}
+
+impl ImageFacts {
+    pub(super) fn of(image: &ImageInspect) -> Self {
+        let Some(config) = &image.config else {
+            return Self::default();
+        };
+        let writable = config.labels.as_ref().and_then(|labels| {
+            let folders = labels.get(READ_ONLY_ROOT)?;
+            Some(folders.split_whitespace().map(str::to_owned).collect())
+        });
+        let user = config.user.as_ref().and_then(|user| {
+            let (user, group) = user.split_once(':')?;
+            Some((user.parse().ok()?, group.parse().ok()?))
+        });
+        Self { writable, user }
+    }
 }
 
 /// Where the container is reached from here.
@@ -44,7 +63,7 @@ impl DockerSandbox {
         trial: &str,
         network: &str,
         reach: &Reach<'_>,
-        writable: Option<&[String]>,
+        image: &ImageFacts,
     ) -> ContainerCreateBody {
         let mut labels = Holder::this().map(|this| this.labels()).unwrap_or_default();
         labels.insert(label::TRIAL.to_owned(), trial.to_owned());
@@ -55,7 +74,7 @@ impl DockerSandbox {
             env: Some(self.environment(reach)),
             exposed_ports: Some(vec![PORT.to_owned()]),
             // Volumes of its own, which go with it; what the image has there is copied.
-            volumes: (writable.is_some() && self.limits.world_bytes.is_none())
+            volumes: (image.writable.is_some() && self.limits.world_bytes.is_none())
                 .then(|| ROOTS.map(str::to_owned).to_vec()),
             labels: Some(labels),
             // The client asks over HTTP, more often and from outside.
@@ -68,8 +87,8 @@ impl DockerSandbox {
                 port_bindings: port_bindings(reach),
                 cap_drop: Some(vec!["ALL".to_owned()]),
                 security_opt: Some(vec!["no-new-privileges".to_owned()]),
-                readonly_rootfs: Some(writable.is_some()),
-                tmpfs: Some(self.in_memory(writable.unwrap_or_default())),
+                readonly_rootfs: Some(image.writable.is_some()),
+                tmpfs: Some(self.in_memory(image)),
                 mounts: Some(self.bind_mounts()),
                 init: Some(true),
                 log_config: Some(log_config()),
@@ -98,16 +117,22 @@ impl DockerSandbox {
             .collect()
     }
 
-    /// Folders that lie in memory and count to its limit.
-    fn in_memory(&self, writable: &[String]) -> HashMap<String, String> {
+    /// Folders that lie in memory and count to its limit, each with its mount options.
+    fn in_memory(&self, image: &ImageFacts) -> HashMap<String, String> {
+        // The mode alone is not enough: where the folder is in the image, its mode wins.
+        let owner = match image.user {
+            Some((user, group)) => format!(",uid={user},gid={group}"),
+            None => String::new(),
+        };
+        let writable = image.writable.iter().flatten();
         let mut folders: HashMap<String, String> = writable
-            .iter()
-            .map(|folder| (folder.clone(), "exec,mode=1777".to_owned()))
+            .map(|folder| (folder.clone(), format!("exec,mode=1777{owner}")))
             .collect();
         if let Some(bytes) = self.limits.world_bytes {
-            folders.extend(
-                ROOTS.map(|root| (root.to_owned(), format!("exec,mode=0777,size={bytes}"))),
-            );
+            folders.extend(ROOTS.map(|root| {
+                let options = format!("exec,mode=0777{owner},size={bytes}");
+                (root.to_owned(), options)
+            }));
         }
         folders
     }

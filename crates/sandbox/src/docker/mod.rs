@@ -19,7 +19,7 @@ use crate::log::{self, LogLimits};
 use crate::process::plain_name;
 use crate::{RunningEnvironment, Sandbox, SandboxError, StartRequest};
 
-use body::Reach;
+use body::{ImageFacts, Reach};
 pub(crate) use container::ContainerGuard;
 pub use engine::Engine;
 use network::Network;
@@ -130,8 +130,7 @@ impl ContainerWaits {
 #[derive(Debug)]
 struct Prepared {
     network: Arc<Network>,
-    /// Where the root may be read-only: the folders that have to be writable.
-    writable: Option<Vec<String>>,
+    image: ImageFacts,
 }
 
 impl DockerSandbox {
@@ -193,7 +192,7 @@ impl DockerSandbox {
         sweep::sweep(docker).await;
         Ok(Prepared {
             network: Arc::new(Network::create(Arc::clone(&self.engine), self.network).await?),
-            writable: body::writable_folders(&image),
+            image: ImageFacts::of(&image),
         })
     }
 
@@ -218,12 +217,7 @@ impl DockerSandbox {
                 plain_name(&request.trial),
                 fastrand::u32(..)
             ),
-            body: self.body(
-                &request.trial,
-                network.name(),
-                &reach,
-                prepared.writable.as_deref(),
-            ),
+            body: self.body(&request.trial, network.name(), &reach, &prepared.image),
             network,
             host: match reach {
                 Reach::Loopback => Some("127.0.0.1".to_owned()),

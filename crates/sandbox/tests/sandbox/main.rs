@@ -4,11 +4,15 @@
     clippy::expect_used,
     clippy::panic,
     clippy::print_stderr,
+    clippy::print_stdout,
     missing_docs,
     reason = "test code"
 )]
 
 mod client;
+mod containers;
+mod docker;
+mod engine;
 mod process;
 mod real;
 mod stub;
