@@ -35,6 +35,9 @@ pub(crate) enum Command {
     Validate(ValidateFlags),
     /// Print the JSON Schema of a document; without a name, list the names
     Schema(SchemaFlags),
+    /// Build the images of the environment, and list them
+    #[command(subcommand)]
+    Image(ImageCommand),
     /// Serve a checking stand-in for a model provider, to test a set-up without a key
     Stub(StubFlags),
     /// Be the environment, with the flags of `archipelago-env`
@@ -201,6 +204,46 @@ pub(crate) struct ValidateFlags {
 pub(crate) struct SchemaFlags {
     /// Name of the document, such as `verifiers` or `trajectory`
     pub(crate) name: Option<String>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ImageCommand {
+    /// Build an image from the sources of this repository
+    Build(ImageBuildFlags),
+    /// List the images that were built
+    List,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ImageBuildFlags {
+    /// The environment alone, or with Python, Node and office tools for the servers of worlds
+    #[arg(value_enum, default_value_t = ImageKind::Environment)]
+    pub(crate) kind: ImageKind,
+    /// Name of the image; default: `archipelago-env` or `archipelago-env-worlds`
+    #[arg(long, value_name = "NAME")]
+    pub(crate) tag: Option<String>,
+    /// The root of the repository
+    #[arg(long, value_name = "DIR", default_value = ".")]
+    pub(crate) context: PathBuf,
+    /// A build argument of the Dockerfile; may be repeated
+    #[arg(long = "build-arg", value_name = "NAME=VALUE", value_parser = named_value)]
+    pub(crate) arguments: Vec<(String, String)>,
+    /// Network of the build's steps, such as `host`; default: the engine's
+    #[arg(long, value_name = "NETWORK")]
+    pub(crate) network: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ImageKind {
+    Environment,
+    Worlds,
+}
+
+fn named_value(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
+        _ => Err("it must be of the form `NAME=VALUE`".to_owned()),
+    }
 }
 
 #[derive(Debug, Args)]

@@ -6,6 +6,7 @@ mod diff;
 mod documents;
 mod flags;
 mod grade;
+mod image;
 mod run;
 mod schema;
 mod services;
@@ -45,6 +46,7 @@ fn main() -> ExitCode {
             Command::Diff(flags) => diff::diff(&flags),
             Command::Validate(flags) => validate::validate(&flags),
             Command::Schema(flags) => schema::schema(flags.name.as_deref()),
+            Command::Image(command) => Box::pin(image::image(&command)).await,
             Command::Stub(flags) => stub::stub(&flags).await,
             Command::Environment(_) => Ok(ExitCode::SUCCESS),
         }

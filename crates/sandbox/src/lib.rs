@@ -25,7 +25,8 @@ pub use client::{
     Call, ClientError, ClientSettings, EnvironmentClient, FailedServer, Populated, SnapshotSaved,
 };
 pub use docker::{
-    BindMount, ContainerLimits, ContainerWaits, DEFAULT_IMAGE, DockerSandbox, Engine,
+    BindMount, BuildNews, ContainerLimits, ContainerWaits, DEFAULT_IMAGE, DockerSandbox, Engine,
+    ImageBuild, ImageEntry,
 };
 pub use error::{EnvironmentDied, LastLines, SandboxError};
 pub use process::{ProcessLimits, ProcessSandbox};

@@ -174,11 +174,17 @@ pub(crate) fn status(error: &bollard::errors::Error) -> Option<u16> {
     }
 }
 
+/// Whether the engine said this itself, while it worked.
+pub(crate) fn is_answer(error: &bollard::errors::Error) -> bool {
+    status(error).is_some() || matches!(error, bollard::errors::Error::DockerStreamError { .. })
+}
+
 /// What went wrong, in one line.
 pub(crate) fn reason(error: &bollard::errors::Error) -> String {
     use bollard::errors::Error;
     match error {
         Error::DockerResponseServerError { message, .. } => message.trim().to_owned(),
+        Error::DockerStreamError { error } => error.trim().to_owned(),
         Error::SocketNotFoundError(path) => format!("there is no socket `{path}`"),
         Error::UnsupportedURISchemeError { .. } => {
             "only unix:// and tcp:// are understood".to_owned()

@@ -2,8 +2,10 @@
 
 mod body;
 mod container;
+mod context;
 mod engine;
 mod holder;
+mod images;
 mod network;
 mod sweep;
 
@@ -22,6 +24,7 @@ use crate::{RunningEnvironment, Sandbox, SandboxError, StartRequest};
 use body::{ImageFacts, Reach};
 pub(crate) use container::ContainerGuard;
 pub use engine::Engine;
+pub use images::{BuildNews, ImageBuild, ImageEntry};
 use network::Network;
 
 /// The name under which the environment's own image is built.

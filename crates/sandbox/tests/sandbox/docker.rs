@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use formats::owner::Owner;
 use sandbox::{
-    BindMount, DockerSandbox, Engine, RunningEnvironment, Sandbox as _, SandboxError, StartRequest,
-    StopKind,
+    BindMount, BuildNews, DockerSandbox, Engine, ImageBuild, RunningEnvironment, Sandbox as _,
+    SandboxError, StartRequest, StopKind,
 };
 use serde_json::json;
 
@@ -396,4 +396,79 @@ async fn without_network_a_remote_engine_is_refused() {
         .unwrap_err();
     assert_eq!(error.owner(), Owner::Configuration);
     assert!(error.to_string().contains("`builder`"), "{error}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_build_is_told_step_by_step_and_fails_with_its_last_lines() {
+    let engine = FakeEngine::start(Orders {
+        builder: vec![
+            json!({"stream": "Step 1/2 : FROM debian"}),
+            json!({"stream": "\n"}),
+            json!({"stream": " ---> 1234\n"}),
+            json!({"stream": "Step 2/2 : RUN make\n"}),
+            json!({"stream": "\u{1b}[91mmake: no rule\u{1b}[0m\n"}),
+        ],
+        ..Orders::default()
+    });
+    let context = tempfile::tempdir().unwrap();
+    std::fs::write(context.path().join("Dockerfile"), "FROM debian").unwrap();
+    std::fs::write(context.path().join("secret"), "x").unwrap();
+    std::fs::write(context.path().join(".dockerignore"), "secret\n").unwrap();
+    let build = ImageBuild {
+        context: context.path().to_owned(),
+        dockerfile: "Dockerfile".to_owned(),
+        tag: "an-image".to_owned(),
+        arguments: HashMap::from([("A".to_owned(), "b".to_owned())]),
+        network: Some("host".to_owned()),
+    };
+    let client = Engine::new(Some(engine.host()));
+    let mut news = Vec::new();
+    client
+        .build_image(&build, |told| news.push(told))
+        .await
+        .unwrap();
+    let step = |number, instruction: &str| BuildNews::Step {
+        number,
+        total: 2,
+        instruction: instruction.to_owned(),
+    };
+    assert_eq!(
+        news,
+        [
+            step(1, "FROM debian"),
+            BuildNews::Line("---> 1234".to_owned()),
+            step(2, "RUN make"),
+            BuildNews::Line("make: no rule".to_owned()),
+        ]
+    );
+    {
+        let mut orders = engine.orders.lock().unwrap();
+        assert_eq!(orders.context, [".dockerignore", "Dockerfile"]);
+        let asked = orders.asked.last().unwrap();
+        for part in ["t=an-image", "networkmode=host", "dockerfile=Dockerfile"] {
+            assert!(asked.contains(part), "{asked}");
+        }
+        let error = "The command returned a non-zero code: 2";
+        let failed = json!({"errorDetail": {"code": 2, "message": error}, "error": error});
+        orders.builder.push(failed);
+    }
+    let error = client.build_image(&build, |_| {}).await.unwrap_err();
+    let told = error.to_string();
+    assert!(
+        told.contains("could not build the image `an-image`"),
+        "{told}"
+    );
+    assert!(told.contains("non-zero code: 2"), "{told}");
+    assert!(told.ends_with("    make: no rule"), "{told}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn images_are_listed_the_newest_first() {
+    let engine = FakeEngine::start(Orders::default());
+    let images = Engine::new(Some(engine.host())).images().await.unwrap();
+    let told: Vec<_> = images
+        .iter()
+        .map(|image| (image.tags[0].as_str(), image.kind.as_str(), image.bytes))
+        .collect();
+    assert_eq!(told, [("new:1", "environment", 8), ("old:1", "worlds", 7)]);
 }

@@ -33,6 +33,10 @@ pub(crate) struct Orders {
     pub(crate) there: Vec<(String, HashMap<String, String>, bool)>,
     /// Every request: `POST /containers/create?name=x`.
     pub(crate) asked: Vec<String>,
+    /// What the builder says.
+    pub(crate) builder: Vec<Value>,
+    /// The files of the last build context.
+    pub(crate) context: Vec<String>,
     /// The body of the last container.
     pub(crate) body: Value,
     /// The body of the last network.
@@ -148,6 +152,16 @@ async fn answer(State(orders): State<Shared>, request: Request) -> Response {
                 .retain(|known| known != name);
             StatusCode::NO_CONTENT.into_response()
         }
+        ("POST", ["build"]) => build(&orders, &body),
+        ("GET", ["images", "json"]) => json_answer(
+            200,
+            &json!([{"Id": "sha256:2", "ParentId": "", "RepoTags": ["old:1"], "RepoDigests": [],
+                     "Created": 5, "Size": 7, "SharedSize": -1, "Containers": -1,
+                     "Labels": {"archipelago.image": "worlds"}},
+                    {"Id": "sha256:3", "ParentId": "", "RepoTags": ["new:1"], "RepoDigests": [],
+                     "Created": 6, "Size": 8, "SharedSize": -1, "Containers": -1,
+                     "Labels": {"archipelago.image": "environment"}}]),
+        ),
         ("POST", ["containers", "create"]) => make(&orders, &query, &body).await,
         ("DELETE", ["containers", name]) => remove(&orders, name, &query),
         (_, ["containers", name, verb]) => container(&orders, name, verb).await,
@@ -199,6 +213,22 @@ fn make_network(orders: &Shared, body: &Bytes) -> Response {
     let name = orders.network["Name"].as_str().unwrap().to_owned();
     orders.networks.push(name);
     json_answer(201, &json!({"Id": "1", "Warning": ""}))
+}
+
+fn build(orders: &Shared, body: &Bytes) -> Response {
+    let mut orders = orders.lock().unwrap();
+    let mut tar = tar::Archive::new(body.as_ref());
+    orders.context = tar
+        .entries()
+        .unwrap()
+        .map(|entry| entry.unwrap().path().unwrap().display().to_string())
+        .collect();
+    let lines: Vec<String> = orders
+        .builder
+        .iter()
+        .map(|line| format!("{line}\r\n"))
+        .collect();
+    lines.concat().into_response()
 }
 
 async fn make(orders: &Shared, query: &str, body: &Bytes) -> Response {
