@@ -8,8 +8,9 @@ use globset::{GlobBuilder, GlobMatcher};
 use walkdir::WalkDir;
 
 /// Packs `folder` as a tar, in order and without times, and without what its `.dockerignore`
-/// names; blocks. The file has no name and goes when it is closed.
-pub(super) fn pack(folder: &Path) -> io::Result<File> {
+/// names; blocks. The `dockerfile` is in it in any case, since the builder reads it from there.
+/// The file has no name and goes when it is closed.
+pub(super) fn pack(folder: &Path, dockerfile: &str) -> io::Result<File> {
     let rules = Rules::read(&folder.join(".dockerignore"))?;
     let mut tar = tar::Builder::new(BufWriter::new(tempfile::tempfile()?));
     tar.mode(tar::HeaderMode::Deterministic);
@@ -30,6 +31,9 @@ pub(super) fn pack(folder: &Path) -> io::Result<File> {
         if !entry.file_type().is_dir() && !rules.ignore(inside) {
             tar.append_path_with_name(entry.path(), inside)?;
         }
+    }
+    if rules.ignore(Path::new(dockerfile)) {
+        tar.append_path_with_name(folder.join(dockerfile), dockerfile)?;
     }
     let mut file = tar.into_inner()?.into_inner()?;
     file.rewind()?;
@@ -124,18 +128,28 @@ mod tests {
     #[test]
     fn the_context_holds_what_the_rules_leave() {
         let folder = tempfile::tempdir().unwrap();
-        for path in ["src/b.rs", "src/a.rs", "target/x", "notes.md"] {
+        for path in [
+            "src/b.rs",
+            "src/a.rs",
+            "target/x",
+            "notes.md",
+            "a/Dockerfile",
+        ] {
             let path = folder.path().join(path);
             std::fs::create_dir_all(path.parent().unwrap()).unwrap();
             std::fs::write(path, "x").unwrap();
         }
         std::fs::write(folder.path().join(".dockerignore"), "*\n!src\n").unwrap();
-        let mut tar = tar::Archive::new(pack(folder.path()).unwrap());
+        let mut tar = tar::Archive::new(pack(folder.path(), "a/Dockerfile").unwrap());
         let paths: Vec<_> = tar
             .entries()
             .unwrap()
             .map(|entry| entry.unwrap().path().unwrap().into_owned())
             .collect();
-        assert_eq!(paths, [Path::new("src/a.rs"), Path::new("src/b.rs")]);
+        // The Dockerfile is ignored, and needed.
+        assert_eq!(
+            paths,
+            ["src/a.rs", "src/b.rs", "a/Dockerfile"].map(Path::new)
+        );
     }
 }

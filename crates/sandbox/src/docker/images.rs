@@ -79,8 +79,9 @@ impl Engine {
         mut news: impl FnMut(BuildNews),
     ) -> Result<(), SandboxError> {
         let docker = self.docker().await?;
-        let folder = build.context.clone();
-        let packed = tokio::task::spawn_blocking(move || context::pack(&folder)).await;
+        let (folder, dockerfile) = (build.context.clone(), build.dockerfile.clone());
+        let pack = move || context::pack(&folder, &dockerfile);
+        let packed = tokio::task::spawn_blocking(pack).await;
         let file = packed
             .map_err(std::io::Error::other)
             .and_then(|packed| packed)
@@ -114,7 +115,10 @@ impl Engine {
             if let Some(problem) = problem {
                 return Err(SandboxError::Refused {
                     doing: format!("build the image `{}`", build.tag),
-                    reason: format!("{problem}{}", LastLines(last)),
+                    reason: match last.as_slice() {
+                        [] => problem,
+                        _ => format!("{problem}{}", LastLines(last)),
+                    },
                 });
             }
         }
@@ -135,7 +139,12 @@ impl Engine {
         let mut images: Vec<ImageEntry> = images
             .into_iter()
             .map(|mut image| ImageEntry {
-                tags: image.repo_tags,
+                // Older engines write `<none>:<none>` for no name.
+                tags: image
+                    .repo_tags
+                    .into_iter()
+                    .filter(|tag| !tag.starts_with("<none>"))
+                    .collect(),
                 kind: image.labels.remove(KIND).unwrap_or_default(),
                 bytes: u64::try_from(image.size).unwrap_or_default(),
                 created: image.created,

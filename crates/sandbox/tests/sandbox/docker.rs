@@ -413,7 +413,7 @@ async fn a_build_is_told_step_by_step_and_fails_with_its_last_lines() {
     let context = tempfile::tempdir().unwrap();
     std::fs::write(context.path().join("Dockerfile"), "FROM debian").unwrap();
     std::fs::write(context.path().join("secret"), "x").unwrap();
-    std::fs::write(context.path().join(".dockerignore"), "secret\n").unwrap();
+    std::fs::write(context.path().join(".dockerignore"), "secret\nDockerfile\n").unwrap();
     let build = ImageBuild {
         context: context.path().to_owned(),
         dockerfile: "Dockerfile".to_owned(),
