@@ -213,7 +213,7 @@ mod tests {
     const AROUND: u64 = 300;
 
     fn message() -> impl Strategy<Value = Message> {
-        (0..4usize, 0..60_000usize, 0..3usize).prop_map(|(kind, length, calls)| {
+        (0..4usize, 0..30_000usize, 0..3usize).prop_map(|(kind, length, calls)| {
             let text = "wörd ".repeat(length / 5);
             match kind {
                 0 => Message::user(text),
@@ -230,7 +230,7 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(ProptestConfig::with_cases(40))]
+        #![proptest_config(ProptestConfig::with_cases(24))]
 
         /// Whatever the messages are: neither what is asked for a summary nor what takes the place
         /// of the conversation takes more than its share, also when there was a summary before.

@@ -184,11 +184,11 @@ fn size_without_pictures(messages: &[Message], tools: &[ToolDefinition]) -> usiz
 mod tests {
     use super::*;
 
-    /// A grey picture.
+    /// A grey picture of so many pixels on the longer side.
     fn picture(side: u32) -> String {
         use base64::Engine;
         let mut bytes = std::io::Cursor::new(Vec::new());
-        image::DynamicImage::ImageLuma8(image::GrayImage::new(side, side))
+        image::DynamicImage::ImageLuma8(image::GrayImage::new(side, 10.min(side)))
             .write_to(&mut bytes, image::ImageFormat::Png)
             .unwrap();
         let data = base64::engine::general_purpose::STANDARD.encode(bytes.into_inner());

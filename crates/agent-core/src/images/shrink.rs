@@ -143,8 +143,8 @@ mod tests {
 
     #[test]
     fn too_many_bytes_cost_quality_and_then_size() {
-        let before = url(&noise(600, 600));
-        for base64 in [600_000, 150_000, 40_000] {
+        let before = url(&noise(400, 400));
+        for base64 in [250_000, 70_000, 30_000] {
             let fit = Fit { side: 8000, base64 };
             let after = shrink(&before, fit).unwrap();
             assert!(fits(&after, fit), "{base64}: {}", after.len());
