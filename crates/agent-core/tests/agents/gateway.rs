@@ -87,7 +87,11 @@ async fn failures_are_failures_and_a_late_call_is_cancelled_at_the_server() {
             ("sleep", json!({"ms": 60_000, "label": "late"})),
             ("echo", json!({"text": "after"})),
         ]),
-        calls(&[("noticed", json!({}))]),
+        // The server hears of the cancellation and stops beside the next calls; give it a moment.
+        calls(&[
+            ("sleep", json!({"ms": 1000, "label": "pause"})),
+            ("noticed", json!({})),
+        ]),
         text("done"),
     ]);
     // Time enough on a busy machine for what is not meant to be late.
@@ -102,7 +106,7 @@ async fn failures_are_failures_and_a_late_call_is_cancelled_at_the_server() {
         "{lines:?}"
     );
     assert_eq!(lines[5], "tool: after");
-    assert_eq!(lines[7], "tool: [\"late\"]");
+    assert_eq!(lines[8], "tool: [\"late\"]");
     let failed: Vec<bool> = trajectory.messages[2..6]
         .iter()
         .map(|message| message.extra.contains_key("is_error"))
