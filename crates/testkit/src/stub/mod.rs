@@ -7,6 +7,7 @@ mod script;
 mod server;
 mod smallest;
 
+use bytes::Bytes;
 use http::HeaderMap;
 use serde_json::Value;
 
@@ -36,6 +37,23 @@ pub trait Interface: Send + Sync + 'static {
     /// What is said of the wrong key `given`.
     fn wrong_key(given: &str) -> String;
 
+    /// Whether the request is authorised by `key`.
+    ///
+    /// # Errors
+    /// The refusal.
+    fn authorise(received: &Received, key: &str) -> Result<(), Rejection>
+    where
+        Self: Sized,
+    {
+        match Self::key(received) {
+            None => Err(Rejection::new::<Self>(401, Self::NO_KEY)),
+            Some(given) if given != key => {
+                Err(Rejection::new::<Self>(401, &Self::wrong_key(&given)))
+            }
+            Some(_) => Ok(()),
+        }
+    }
+
     /// The list of models.
     fn models() -> Value;
 
@@ -60,17 +78,26 @@ pub trait Interface: Send + Sync + 'static {
 
     /// An error within a stream.
     fn error_event(message: &str) -> String;
+
+    /// An error within a stream of frames, where the interface has such streams.
+    fn error_frame(message: &str) -> Bytes {
+        Self::error_event(message).into()
+    }
 }
 
 /// A request that came in.
 #[derive(Debug, Clone)]
 pub struct Received {
-    /// The path.
+    /// The path, as it was sent.
     pub path: String,
+    /// What follows the question mark of the address; empty if nothing does.
+    pub query: String,
     /// The headers.
     pub headers: HeaderMap,
     /// The body; null if it is no JSON.
     pub body: Value,
+    /// The body as it came.
+    pub bytes: Bytes,
     /// How many bytes the body has.
     pub length: usize,
 }
@@ -113,4 +140,6 @@ pub enum Reply {
     Json(Value),
     /// The events of a stream, each as it is written.
     Events(Vec<String>),
+    /// The frames of a stream in AWS's binary form.
+    Frames(Vec<Bytes>),
 }

@@ -27,6 +27,12 @@ const LARGEST_REQUEST: usize = 64 * 1024 * 1024;
 /// Most requests that are kept; the oldest ones go first.
 const MOST_KEPT: usize = 10_000;
 
+/// Where requests hold their conversation.
+const CONVERSATIONS: &[&str] = &["messages", "input", "contents"];
+
+/// The media type of a stream of frames.
+const FRAMES: &str = "application/vnd.amazon.eventstream";
+
 /// How a stub behaves.
 #[derive(Debug, Clone)]
 pub struct Options {
@@ -106,8 +112,9 @@ impl Shared {
                 .or_else(last)?
                 .clone()
         } else {
-            let text = body
-                .get("messages")
+            let text = CONVERSATIONS
+                .iter()
+                .find_map(|name| body.get(*name))
                 .map(Value::to_string)
                 .unwrap_or_default();
             let fits = |turn: &Turn| {
@@ -277,8 +284,10 @@ async fn answer<I: Interface>(
     }
     let received = Received {
         path,
+        query: uri.query().unwrap_or_default().to_owned(),
         body: serde_json::from_slice(&bytes).unwrap_or_default(),
         length: bytes.len(),
+        bytes,
         headers,
     };
     let chosen = admit::<I>(&shared, &received).and_then(|()| {
@@ -327,13 +336,7 @@ async fn answer<I: Interface>(
 
 fn admit<I: Interface>(shared: &Shared, received: &Received) -> Result<(), Rejection> {
     if let Some(key) = &shared.options.key {
-        match I::key(received) {
-            None => return Err(Rejection::new::<I>(401, I::NO_KEY)),
-            Some(given) if given != *key => {
-                return Err(Rejection::new::<I>(401, &I::wrong_key(&given)));
-            }
-            Some(_) => {}
-        }
+        I::authorise(received, key)?;
     }
     let is_json = received
         .headers
@@ -373,6 +376,9 @@ fn whole(reply: Reply) -> Response {
             events.concat(),
         )
             .into_response(),
+        Reply::Frames(frames) => {
+            ([(header::CONTENT_TYPE, FRAMES)], frames.concat()).into_response()
+        }
     }
 }
 
@@ -417,17 +423,22 @@ async fn faulty<I: Interface>(
                 events.push(I::error_event("stub failure midway"));
                 whole(Reply::Events(events))
             }
+            Reply::Frames(mut frames) => {
+                frames.truncate(frames.len() / 2);
+                frames.push(I::error_frame("stub failure midway"));
+                whole(Reply::Frames(frames))
+            }
         },
     }
 }
 
 /// The first half of an answer, then the connection closes.
 fn half(reply: Reply) -> Response {
-    let (kind, text) = match reply {
-        Reply::Json(body) => ("application/json", body.to_string()),
-        Reply::Events(events) => ("text/event-stream", events.concat()),
+    let (kind, bytes) = match reply {
+        Reply::Json(body) => ("application/json", Bytes::from(body.to_string())),
+        Reply::Events(events) => ("text/event-stream", Bytes::from(events.concat())),
+        Reply::Frames(frames) => (FRAMES, Bytes::from(frames.concat())),
     };
-    let bytes = Bytes::from(text);
     let half = bytes.slice(..bytes.len() / 2);
     let parts = [
         Ok(half),
