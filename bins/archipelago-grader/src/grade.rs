@@ -8,7 +8,7 @@ use std::time::Duration;
 use formats::document::{self, DocumentError};
 use formats::grades::{Grades, GradingStatus, VerifierResult, VerifierStatus};
 use formats::owner::Owner;
-use grading::{GradeOptions, GradingInput, Problem, Registry, Severity};
+use grading::{GradeOptions, GradingInput, JudgeOptions, Problem, Registry, Severity};
 use llm_client::Models;
 use program::{Refused, Variables};
 use tokio_util::sync::CancellationToken;
@@ -32,9 +32,12 @@ async fn attempt(flags: &Flags) -> Result<Grades, Refused> {
         skip_trajectory_verifiers: flags.skip_trajectory_verifiers,
         on_verifier_error: flags.on_verifier_error.into(),
         only_after_passed: flags.only_after_passed,
-        judge_cache: flags.judge_cache.clone(),
-        max_judge_usd: flags.max_judge_usd,
-        judge_timeout: Duration::from_secs(flags.judge_timeout),
+        judge: JudgeOptions {
+            cache: flags.judge_cache.clone(),
+            max_usd: flags.max_judge_usd,
+            timeout: Duration::from_secs(flags.judge_timeout),
+            ..JudgeOptions::default()
+        },
         total_timeout: flags.total_timeout.map(Duration::from_secs),
         program_path: std::env::var_os("PATH").unwrap_or_default(),
         ..GradeOptions::default()

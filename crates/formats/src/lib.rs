@@ -17,6 +17,7 @@ pub mod diff;
 pub mod document;
 pub mod event;
 pub mod grades;
+pub mod lenient;
 pub mod owner;
 pub mod run;
 pub mod schema;

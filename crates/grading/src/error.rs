@@ -1,8 +1,9 @@
 //! Why a verifier could not be judged.
 
+use evidence::EvidenceError;
 use formats::Object;
 use formats::owner::Owner;
-use llm_client::{ChatError, ChatErrorKind, ModelNameError};
+use judge::{JudgeError, JudgeErrorKind};
 use serde_json::Value;
 
 /// What kind of obstacle kept a verifier from being judged (`spec/grading.md` §9.7).
@@ -116,30 +117,32 @@ impl EvalError {
     }
 }
 
-impl From<&ChatError> for EvalError {
-    fn from(error: &ChatError) -> Self {
-        let kind = match error.kind {
-            ChatErrorKind::Auth
-            | ChatErrorKind::NotFound
-            | ChatErrorKind::Credit
-            | ChatErrorKind::UnsupportedParameter => ErrorKind::JudgeAuth,
-            ChatErrorKind::ContextWindow | ChatErrorKind::TooLarge => ErrorKind::JudgeContext,
-            ChatErrorKind::ContentFilter | ChatErrorKind::MalformedReply => ErrorKind::JudgeOutput,
-            ChatErrorKind::Budget => ErrorKind::Budget,
-            ChatErrorKind::Script => ErrorKind::Config,
-            _ => ErrorKind::JudgeTransport,
+impl From<EvidenceError> for EvalError {
+    fn from(error: EvidenceError) -> Self {
+        let kind = match error {
+            EvidenceError::Request(_) => ErrorKind::Config,
+            _ => ErrorKind::Helper,
         };
-        Self::new(kind, format!("the judge could not be asked: {error}"))
-            .with_value("judge_error", error.kind.as_str())
+        Self::new(kind, error.to_string())
     }
 }
 
-impl From<&ModelNameError> for EvalError {
-    fn from(error: &ModelNameError) -> Self {
-        let kind = match error {
-            ModelNameError::NoCredentials { .. } => ErrorKind::JudgeAuth,
-            _ => ErrorKind::Config,
+impl From<JudgeError> for EvalError {
+    fn from(error: JudgeError) -> Self {
+        let kind = match error.kind {
+            JudgeErrorKind::Config => ErrorKind::Config,
+            JudgeErrorKind::Auth => ErrorKind::JudgeAuth,
+            JudgeErrorKind::Transport => ErrorKind::JudgeTransport,
+            JudgeErrorKind::Context => ErrorKind::JudgeContext,
+            JudgeErrorKind::Output => ErrorKind::JudgeOutput,
+            JudgeErrorKind::CannotAssess => ErrorKind::CannotAssess,
+            JudgeErrorKind::Budget => ErrorKind::Budget,
+            _ => ErrorKind::Internal,
         };
-        Self::new(kind, format!("the judge cannot be used: {error}"))
+        Self {
+            kind,
+            message: error.message,
+            values: error.values,
+        }
     }
 }

@@ -13,10 +13,10 @@ use schemars::{JsonSchema, Schema};
 use serde::de::DeserializeOwned;
 
 use crate::error::EvalError;
-use crate::evidence::Evidence;
-use crate::judge::Judge;
 use crate::problem::Findings;
 use crate::settings;
+use evidence::Evidence;
+use judge::Judge;
 
 /// A kind of check. Implement it and [register](crate::Registry::register) it to add one.
 ///

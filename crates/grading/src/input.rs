@@ -2,13 +2,13 @@
 
 use std::ffi::OsString;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::time::Duration;
 
+use evidence::EvidenceLimits;
 use formats::grades::Grades;
 use formats::task::{EvalConfig, GradingSettings, ScoringConfig, Verifier};
 use formats::trajectory::Trajectory;
-use tokio::sync::Semaphore;
+use judge::JudgeOptions;
 
 /// Everything that grading one trajectory needs.
 #[derive(Debug, Clone)]
@@ -75,20 +75,8 @@ pub struct GradeOptions {
     pub only: Option<Grades>,
     /// Verifiers that run at once. Default 15.
     pub concurrency: usize,
-    /// Slots for judge calls in flight. Default 10 for this run; give several runs the same
-    /// semaphore to limit them together.
-    pub judge_slots: Arc<Semaphore>,
-    /// How often the judge is asked until it gives a verdict that can be read. Default 3.
-    /// (Transport failures are repeated by `llm-client`, within each of these attempts.)
-    pub judge_attempts: u32,
-    /// Limit of one attempt of a judge call. Default 600 s.
-    pub judge_timeout: Duration,
-    /// A folder in which answers of judges are kept, so that the same question is not asked twice.
-    /// Default: none.
-    pub judge_cache: Option<PathBuf>,
-    /// US dollars that the judge calls of this run may cost; calls whose price is not known count
-    /// as 10 dollars per million tokens of input and 30 of output. Default: no limit.
-    pub max_judge_usd: Option<f64>,
+    /// Limits and choices for judge calls.
+    pub judge: JudgeOptions,
     /// Limit of one verifier, judge calls and waiting for them included. Default 2 hours.
     pub verifier_timeout: Duration,
     /// Limit of all verifiers together; those not judged by then are errors. Default: none.
@@ -139,11 +127,7 @@ impl Default for GradeOptions {
         Self {
             only: None,
             concurrency: 15,
-            judge_slots: Arc::new(Semaphore::new(10)),
-            judge_attempts: 3,
-            judge_timeout: Duration::from_secs(600),
-            judge_cache: None,
-            max_judge_usd: None,
+            judge: JudgeOptions::default(),
             verifier_timeout: Duration::from_secs(7200),
             total_timeout: None,
             skip_trajectory_verifiers: false,
@@ -152,39 +136,6 @@ impl Default for GradeOptions {
             task_folder: None,
             program_path: "/usr/local/bin:/usr/bin:/bin".into(),
             evidence: EvidenceLimits::default(),
-        }
-    }
-}
-
-/// Limits of what grading reads out of the worlds.
-#[derive(Debug, Clone)]
-pub struct EvidenceLimits {
-    /// The largest file whose content is read, in bytes. Default 64 MiB.
-    pub file_bytes: u64,
-    /// Extracted text kept of all changed files together, in bytes. Default 256 MiB.
-    pub total_text_bytes: usize,
-    /// The largest picture that is shown to a judge, in bytes. Default 5 MiB.
-    pub picture_bytes: u64,
-    /// Pictures shown to a judge in all. Default 100.
-    pub pictures: usize,
-    /// Bytes of all pictures together. Default 50 MiB.
-    pub total_picture_bytes: u64,
-    /// Bytes of a world that are written to disk for a program. Default 4 GiB.
-    pub laid_out_bytes: u64,
-    /// Limits of the extraction of one document.
-    pub extract: extract::Limits,
-}
-
-impl Default for EvidenceLimits {
-    fn default() -> Self {
-        Self {
-            file_bytes: 64 << 20,
-            total_text_bytes: 256 << 20,
-            picture_bytes: 5 << 20,
-            pictures: 100,
-            total_picture_bytes: 50 << 20,
-            laid_out_bytes: 4 << 30,
-            extract: extract::Limits::default(),
         }
     }
 }

@@ -12,9 +12,7 @@ mod calibrate;
 mod error;
 mod eval;
 mod evals;
-pub mod evidence;
 mod input;
-mod judge;
 mod order;
 mod problem;
 mod program;
@@ -25,11 +23,14 @@ mod settings;
 mod skip;
 mod validate;
 
+pub use ::evidence;
 pub use calibrate::{Calibration, JudgedCase, Labelled, LabelledCase, calibration, judge_cases};
 pub use error::{ErrorKind, EvalError};
 pub use eval::{Case, Eval, Verdict};
-pub use input::{EvidenceLimits, GradeOptions, GradingInput, GradingPlan, OnVerifierError};
-pub use judge::{Decision, Judge, Opinion, Question, Ruling, Shape};
+pub use input::{GradeOptions, GradingInput, GradingPlan, OnVerifierError};
+pub use judge::{
+    Decision, Judge, JudgeError, JudgeErrorKind, JudgeOptions, Opinion, Question, Ruling, Shape,
+};
 pub use problem::{Findings, Place, Problem, Severity};
 pub use registry::{Entry, Registry};
 pub use run::{grade, grade_with};

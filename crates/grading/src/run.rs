@@ -16,13 +16,13 @@ use tokio_util::sync::CancellationToken;
 
 use crate::error::{ErrorKind, EvalError};
 use crate::eval::{AnyEval, Case, Verdict};
-use crate::evidence::Evidence;
 use crate::input::{GradeOptions, GradingInput};
-use crate::judge::{self, Judge};
 use crate::registry::Registry;
 use crate::scoring::{self, AnyScoring};
 use crate::validate::{config_of, unknown_scoring};
 use crate::{order, problem, skip};
+use evidence::Evidence;
+use judge::{Judge, JudgeError};
 
 /// Grades one trajectory with the default [`GradeOptions`]. See [`grade_with`].
 pub async fn grade(
@@ -131,7 +131,7 @@ struct Run<'a> {
     scoring: ScoringConfig,
     options: GradeOptions,
     evidence: Arc<Evidence>,
-    judge: Result<Judge, EvalError>,
+    judge: Result<Judge, JudgeError>,
     slots: Arc<Semaphore>,
     /// One place for each verifier, in the order of the input.
     results: Vec<Option<VerifierResult>>,
@@ -171,7 +171,7 @@ impl<'a> Run<'a> {
             input.settings.as_ref(),
             models,
             &input.trajectory_id,
-            &options,
+            &options.judge,
         );
         Self {
             registry,
@@ -371,7 +371,7 @@ impl<'a> Run<'a> {
                 .judge
                 .as_ref()
                 .map(Judge::metered)
-                .map_err(Clone::clone),
+                .map_err(|error| EvalError::from(error.clone())),
             task_folder: self.options.task_folder.clone(),
             program_path: self.options.program_path.clone(),
         };

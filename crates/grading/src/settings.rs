@@ -4,7 +4,7 @@
 //! the default, unknown keys are passed over. The types here keep that and still name the key
 //! when something cannot be read.
 
-use formats::Object;
+use formats::{Object, lenient};
 use schemars::{JsonSchema, Schema};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer};
@@ -80,28 +80,13 @@ pub(crate) fn warn_of_unknown_keys(
 /// A boolean, or one of the usual words and numbers for it.
 pub(crate) fn flag<'de, D: Deserializer<'de>>(deserializer: D) -> Result<bool, D::Error> {
     let value = Value::deserialize(deserializer)?;
-    as_flag(&value).ok_or_else(|| serde::de::Error::custom("must be true or false"))
-}
-
-/// The boolean that `value` stands for.
-pub(crate) fn as_flag(value: &Value) -> Option<bool> {
-    match value {
-        Value::Bool(flag) => Some(*flag),
-        Value::Number(number) if number.as_f64() == Some(1.0) => Some(true),
-        Value::Number(number) if number.as_f64() == Some(0.0) => Some(false),
-        Value::String(word) => match word.trim().to_lowercase().as_str() {
-            "true" | "t" | "yes" | "y" | "on" | "1" => Some(true),
-            "false" | "f" | "no" | "n" | "off" | "0" => Some(false),
-            _ => None,
-        },
-        _ => None,
-    }
+    lenient::flag(&value).ok_or_else(|| serde::de::Error::custom("must be true or false"))
 }
 
 /// A number, or text that holds one.
 pub(crate) fn number<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
     let value = Value::deserialize(deserializer)?;
-    as_number(&value).ok_or_else(|| serde::de::Error::custom("must be a number"))
+    lenient::number(&value).ok_or_else(|| serde::de::Error::custom("must be a number"))
 }
 
 /// As [`number`]; empty text counts as absent, which is what forms send for an empty field.
@@ -112,20 +97,10 @@ pub(crate) fn optional_number<'de, D: Deserializer<'de>>(
     match &value {
         Value::Null => Ok(None),
         Value::String(text) if text.trim().is_empty() => Ok(None),
-        value => as_number(value)
+        value => lenient::number(value)
             .map(Some)
             .ok_or_else(|| serde::de::Error::custom("must be a number")),
     }
-}
-
-/// The finite number that `value` stands for.
-pub(crate) fn as_number(value: &Value) -> Option<f64> {
-    let number = match value {
-        Value::Number(number) => number.as_f64()?,
-        Value::String(text) => text.trim().parse().ok()?,
-        _ => return None,
-    };
-    number.is_finite().then_some(number)
 }
 
 #[cfg(test)]

@@ -6,10 +6,9 @@ use formats::task::{EvalConfig, GradingSettings, Verifier};
 use llm_client::Models;
 
 use crate::input::GradingPlan;
-use crate::judge::member::Named;
+use crate::order;
 use crate::problem::{Findings, Place, Problem, Severity};
 use crate::registry::Registry;
-use crate::{judge, order};
 
 /// What [`validate`] found out about a plan that works.
 #[derive(Debug, Clone, PartialEq)]
@@ -171,51 +170,16 @@ fn check_judge(plan: GradingPlan<'_>, models: &Models, problems: &mut Vec<Proble
             "a verifier asks the judge, and no judge is set",
         ),
         Some(settings) => {
-            for judge in judge::member::named(settings) {
-                check_member(judge, models, &mut findings);
+            for problem in judge::check_settings(settings, models) {
+                if problem.is_error {
+                    findings.error(&problem.key, problem.rule, problem.value);
+                } else {
+                    findings.warning(&problem.key, problem.rule, problem.value);
+                }
             }
-            check_votes(settings, &mut findings);
         }
     }
     problems.extend(findings.at(&Place::GradingSettings));
-}
-
-fn check_member(judge: Named<'_>, models: &Models, findings: &mut Findings) {
-    if let Err(error) = models.resolve(judge.name, &judge.extra_args()) {
-        findings.error(judge.key, error.to_string(), judge.name);
-    }
-    let Some(rates) = judge.rates else {
-        return;
-    };
-    let key = "llm_judge_model_rates";
-    if let Err(rule) = judge::member::price(rates) {
-        findings.error(key, rule, rates.clone());
-    }
-    for (unknown, value) in judge::member::unknown_rates(rates) {
-        findings.warning(&format!("{key}.{unknown}"), "unknown key", value.clone());
-    }
-}
-
-fn check_votes(settings: &GradingSettings, findings: &mut Findings) {
-    let key = "llm_judge_votes";
-    let votes = settings.llm_judge_votes.unwrap_or(1);
-    if !(1..=judge::MAX_VOTES).contains(&votes) {
-        let rule = format!("must be from 1 to {}", judge::MAX_VOTES);
-        findings.error(key, rule, votes);
-        return;
-    }
-    let judges = u32::try_from(settings.llm_judge_panel.len() + 1).unwrap_or(u32::MAX);
-    let all = votes.saturating_mul(judges);
-    if all > 1 && all.is_multiple_of(2) {
-        let rule = format!("makes {all} votes of {judges} judges together, which can be a tie");
-        findings.warning(key, rule, votes);
-    }
-    let extra_args = settings.llm_judge_extra_args.as_ref();
-    let temperature = extra_args.and_then(|args| args.get("temperature")?.as_f64());
-    if votes > 1 && temperature == Some(0.0) {
-        let rule = "several votes of one judge at temperature 0 are one vote repeated";
-        findings.warning(key, rule, votes);
-    }
 }
 
 fn list<'a>(ids: impl Iterator<Item = &'a str>) -> String {

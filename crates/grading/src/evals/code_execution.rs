@@ -16,10 +16,10 @@ use tokio::sync::Semaphore;
 use super::object;
 use crate::error::{ErrorKind, EvalError};
 use crate::eval::{Case, Eval, Verdict};
-use crate::evidence::Side;
 use crate::problem::Findings;
 use crate::program::{Finished, Program, ending, lay_out};
 use crate::settings::{NoSettings, number};
+use evidence::Side;
 
 /// Characters of the log that stand in a result.
 const KEPT_CHARS: usize = 8_000;
@@ -112,7 +112,7 @@ impl Eval for CodeExecution {
         let folder = tempfile::tempdir().map_err(|error| no_folder(&error))?;
         let root = folder.path().to_owned();
         case.evidence
-            .in_world(Side::Final, move |world, limits| {
+            .in_world::<_, EvalError>(Side::Final, move |world, limits| {
                 lay_out(world, &SUBSYSTEMS, &root, limits.laid_out_bytes)
             })
             .await?;

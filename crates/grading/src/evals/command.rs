@@ -19,10 +19,10 @@ use snapshot::{SUBSYSTEMS, World};
 use super::object;
 use crate::error::{ErrorKind, EvalError};
 use crate::eval::{Case, Eval, Verdict};
-use crate::evidence::Side;
 use crate::problem::Findings;
 use crate::program::{Finished, Program, ending, lay_out};
 use crate::settings::{NoSettings, number};
+use evidence::Side;
 
 /// Characters of each output that stand in an error.
 const KEPT_CHARS: usize = 4_000;
@@ -145,7 +145,7 @@ async fn lay_out_case(case: &Case) -> Result<tempfile::TempDir, EvalError> {
     for (side, name) in [(Side::Initial, "initial"), (Side::Final, "final")] {
         let to = folder.path().join(name);
         case.evidence
-            .in_world(side, move |world, limits| {
+            .in_world::<_, EvalError>(side, move |world, limits| {
                 lay_out(world, &SUBSYSTEMS, &to, limits.laid_out_bytes)
             })
             .await?;
@@ -153,7 +153,7 @@ async fn lay_out_case(case: &Case) -> Result<tempfile::TempDir, EvalError> {
     for (at, golden) in case.evidence.golden_snapshots().iter().cloned().enumerate() {
         let to = folder.path().join("golden").join((at + 1).to_string());
         case.evidence
-            .in_world(Side::Final, move |_, limits| {
+            .in_world::<_, EvalError>(Side::Final, move |_, limits| {
                 let world = World::open(&golden).map_err(|e| EvalError::helper(e.to_string()))?;
                 lay_out(&world, &SUBSYSTEMS, &to, limits.laid_out_bytes)
             })

@@ -5,13 +5,14 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::object;
+use super::prompts::ROWS;
 use crate::error::EvalError;
 use crate::eval::{Case, Eval, Verdict};
-use crate::evidence::DatabaseChanges;
-use crate::judge::context::Context;
-use crate::judge::prompts::{ROWS, marker_code};
-use crate::judge::{Shape, reply};
 use crate::problem::Findings;
+use evidence::DatabaseChanges;
+use judge::Context;
+use judge::marker_code;
+use judge::{Shape, reply};
 
 /// Share of the judge's context that the rows may fill.
 const ROWS_SHARE: f64 = 0.8;

@@ -8,9 +8,9 @@ use serde_json::json;
 use super::{object, path_pattern};
 use crate::error::EvalError;
 use crate::eval::{Case, Eval, Verdict};
-use crate::evidence::Artifact;
 use crate::problem::Findings;
 use crate::settings::NoSettings;
+use evidence::Artifact;
 
 /// Settings of `file_diff_check`.
 #[derive(Debug, Deserialize, JsonSchema)]

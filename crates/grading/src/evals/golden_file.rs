@@ -18,10 +18,10 @@ use snapshot::World;
 use super::{object, path_pattern};
 use crate::error::EvalError;
 use crate::eval::{Case, Eval, Verdict};
-use crate::evidence::{Side, display_path};
-use crate::input::EvidenceLimits;
 use crate::problem::Findings;
 use crate::settings::NoSettings;
+use evidence::EvidenceLimits;
+use evidence::{Side, display_path};
 
 /// What differs between correct runs.
 static VOLATILE: LazyLock<Option<Regex>> = LazyLock::new(|| {
@@ -125,7 +125,7 @@ impl Eval for GoldenFileMatch {
         let pattern = values.file_pattern.trim().to_owned();
         let (best, of, missing, total) = case
             .evidence
-            .in_world(Side::Final, move |after, limits| {
+            .in_world::<_, EvalError>(Side::Final, move |after, limits| {
                 let after = hashes(after, &pattern, limits)?;
                 let mut best: Option<(usize, usize, Vec<String>, usize)> = None;
                 for (at, path) in goldens.iter().enumerate() {

@@ -5,13 +5,14 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::object;
+use super::prompts::GOLDEN_RESPONSE;
 use crate::error::EvalError;
 use crate::eval::{Case, Eval, Verdict};
-use crate::judge::context::Context;
-use crate::judge::prompts::{GOLDEN_RESPONSE, marker_code};
-use crate::judge::{Shape, reply};
 use crate::problem::Findings;
 use crate::settings::NoSettings;
+use judge::Context;
+use judge::marker_code;
+use judge::{Shape, reply};
 
 /// Share of the judge's context that the answer may fill.
 const ANSWER_SHARE: f64 = 0.6;

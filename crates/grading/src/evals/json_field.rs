@@ -8,9 +8,9 @@ use super::sql::{Asked, ResultType, cent};
 use super::{object, path_pattern};
 use crate::error::EvalError;
 use crate::eval::{Case, Eval, Verdict};
-use crate::evidence::Side;
 use crate::problem::Findings;
 use crate::settings::{NoSettings, flag, number};
+use evidence::Side;
 
 /// Settings of `json_field_check`.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -72,7 +72,7 @@ impl JsonFieldCheck {
         let (file, at) = (values.file.trim().to_owned(), pointer(&values.path));
         let found = case
             .evidence
-            .in_world(side, move |world, limits| {
+            .in_world::<_, EvalError>(side, move |world, limits| {
                 let mut entries = world.entries().iter();
                 let entry = entries
                     .find(|entry| entry.is_file() && path_pattern::matches(&file, entry.path()));

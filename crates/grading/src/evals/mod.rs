@@ -15,6 +15,7 @@ mod output_llm;
 mod page_count;
 mod path_pattern;
 mod pattern_match;
+mod prompts;
 mod shell_pattern;
 mod spreadsheet;
 mod sql;

@@ -12,10 +12,10 @@ use snapshot::{Entry, World};
 use super::{object, shell_pattern};
 use crate::error::EvalError;
 use crate::eval::{Case, Eval, Verdict};
-use crate::evidence::Side;
-use crate::input::EvidenceLimits;
 use crate::problem::Findings;
 use crate::settings::{NoSettings, optional_number};
+use evidence::EvidenceLimits;
+use evidence::Side;
 
 /// Stands in a pattern for the first file that the trajectory names.
 const FROM_TRAJECTORY: &str = "{{trajectory}}";
@@ -116,7 +116,7 @@ impl Eval for PageCountCheck {
         let wanted = pattern.clone();
         let files = case
             .evidence
-            .in_world(Side::Final, move |world, limits| {
+            .in_world::<_, EvalError>(Side::Final, move |world, limits| {
                 let files = world.entries().iter().filter(|entry| {
                     entry.is_file() && shell_pattern::matches(&wanted, entry.path())
                 });

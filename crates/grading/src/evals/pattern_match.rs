@@ -14,9 +14,9 @@ use serde_json::json;
 use super::{object, path_pattern};
 use crate::error::EvalError;
 use crate::eval::{Case, Eval, Verdict};
-use crate::evidence::FinalFile;
 use crate::problem::Findings;
 use crate::settings::{NoSettings, flag};
+use evidence::FinalFile;
 
 /// Steps after which a search is given up.
 const STEP_LIMIT: usize = 1_000_000;

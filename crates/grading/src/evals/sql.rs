@@ -1,7 +1,7 @@
 //! `sql_validator` and `sql_field_check`: what a query on a database of the world gives (§6.3.9,
 //! §6.5).
 
-use formats::Object;
+use formats::{Object, lenient};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -9,9 +9,9 @@ use serde_json::{Value, json};
 use super::object;
 use crate::error::EvalError;
 use crate::eval::{Case, Eval, Verdict};
-use crate::evidence::{Answer, Side};
 use crate::problem::Findings;
-use crate::settings::{NoSettings, as_flag, as_number, flag, number, optional_number};
+use crate::settings::{NoSettings, flag, number, optional_number};
+use evidence::{Answer, Side};
 
 /// How far numbers may differ where nothing else is said.
 const TOLERANCE: f64 = 1e-9;
@@ -80,7 +80,7 @@ impl Eval for SqlValidator {
         let actual = scalar(&answer);
         let tolerance = values.tolerance.unwrap_or(TOLERANCE);
         let passed = equal(&actual, &values.expected_result, tolerance);
-        let number = as_number(&actual).unwrap_or_default();
+        let number = lenient::number(&actual).unwrap_or_default();
         Ok(Verdict::new(
             passed,
             object(json!({
@@ -136,8 +136,8 @@ fn equal(actual: &Value, expected: &Value, tolerance: f64) -> bool {
         return is_nothing(actual) && is_nothing(expected);
     }
     text(actual) == text(expected)
-        || as_number(actual)
-            .zip(as_number(expected))
+        || lenient::number(actual)
+            .zip(lenient::number(expected))
             .is_some_and(|(a, b)| (a - b).abs() <= tolerance)
 }
 
@@ -185,21 +185,21 @@ impl ResultType {
                 fold(actual) == fold(expected)
             }
             Self::Integer | Self::RowCount => {
-                let whole = |value: &Value| as_number(value).filter(|n| n.fract() == 0.0);
+                let whole = |value: &Value| lenient::number(value).filter(|n| n.fract() == 0.0);
                 whole(actual)
                     .zip(whole(expected))
                     .is_some_and(|(a, b)| a == b)
             }
-            Self::Decimal => as_number(actual)
-                .zip(as_number(expected))
+            Self::Decimal => lenient::number(actual)
+                .zip(lenient::number(expected))
                 // Sums of decimals are rarely exact.
                 .is_some_and(|(a, b)| (a - b).abs() <= tolerance + 1e-9),
             Self::Boolean | Self::Exists => {
-                let holds = match as_number(actual) {
+                let holds = match lenient::number(actual) {
                     Some(number) => Some(number > 0.0),
-                    None => as_flag(actual),
+                    None => lenient::flag(actual),
                 };
-                holds.is_some() && holds == as_flag(expected)
+                holds.is_some() && holds == lenient::flag(expected)
             }
         }
     }

@@ -1,12 +1,12 @@
 //! `difficulty_weighted_average`: the weight follows the criterion's difficulty (§7.9).
 
 use formats::grades::ScoringResults;
+use formats::lenient;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{Judged, Scoring, scored};
-use crate::settings::as_number;
 
 /// Settings of `difficulty_weighted_average`. A weight that is no number counts as absent.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
@@ -59,7 +59,10 @@ impl Scoring for DifficultyWeighted {
         judged: &[Judged<'_>],
     ) -> Result<ScoringResults, String> {
         let weight = |setting: &Option<Value>, default: f64| {
-            setting.as_ref().and_then(as_number).unwrap_or(default)
+            setting
+                .as_ref()
+                .and_then(lenient::number)
+                .unwrap_or(default)
         };
         let weights = [
             weight(&config.low_weight, 1.0),

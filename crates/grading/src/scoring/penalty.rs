@@ -1,6 +1,7 @@
 //! Task score minus a bounded penalty for universal criteria (§7.2, §7.3).
 
 use formats::grades::ScoringResults;
+use formats::lenient;
 use formats::task::Verifier;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -8,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::{Judged, Scoring, ratio, scored};
 use crate::problem::Findings;
-use crate::settings::{as_flag, number};
+use crate::settings::number;
 
 /// Settings of `task_score_unweighted_and_universal_penalty`.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
@@ -184,6 +185,6 @@ fn is_primary(verifier: &Verifier) -> bool {
         None => true,
         Some(Value::Null) => false,
         Some(Value::String(text)) if text.trim().is_empty() => false,
-        Some(value) => as_flag(value).unwrap_or(true),
+        Some(value) => lenient::flag(value).unwrap_or(true),
     }
 }

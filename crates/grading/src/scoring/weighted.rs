@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use formats::Object;
 use formats::grades::ScoringResults;
+use formats::{Object, lenient};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{Judged, Scoring, ratio, scored};
-use crate::settings::{as_number, number};
+use crate::settings::number;
 
 /// Settings of `deep_research_weighted_average`.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
@@ -90,7 +90,8 @@ impl Scoring for WeightedAverage {
 fn weight(config: &AverageConfig, entry: &Judged<'_>) -> f64 {
     let custom = entry.verifier.verifier_custom_field_values.as_ref();
     let values = &entry.verifier.verifier_values;
-    let from = |object: Option<&Object>, key: Option<&str>| object?.get(key?).and_then(as_number);
+    let from =
+        |object: Option<&Object>, key: Option<&str>| object?.get(key?).and_then(lenient::number);
     from(custom, config.weight_custom_field_id.as_deref())
         .or_else(|| from(Some(values), config.weight_verifier_value_id.as_deref()))
         .or_else(|| from(Some(values), Some("numerical_weight")))
@@ -244,7 +245,7 @@ fn as_float(count: usize) -> f64 {
 fn strict_weight(entry: &Judged<'_>) -> Result<f64, String> {
     match entry.verifier.verifier_values.get("numerical_weight") {
         None | Some(Value::Null) => Ok(1.0),
-        Some(value) => as_number(value).ok_or_else(|| {
+        Some(value) => lenient::number(value).ok_or_else(|| {
             format!(
                 "verifier `{}`: `numerical_weight` must be a number, got {value}",
                 entry.verifier.verifier_id

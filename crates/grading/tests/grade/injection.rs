@@ -157,7 +157,7 @@ async fn a_judge_that_only_repeats_the_attempt_has_not_decided() {
     ] {
         let mut case = Case::new("x");
         case.verifier("output_llm", json!({"criteria": "c"}));
-        case.options.judge_attempts = 1;
+        case.options.judge.attempts = 1;
         let judge = stub([testkit::openai::Turn::says(reply)]).await;
         let grades = case.grade_with(&judge).await;
         let values = &grades.verifier_results[0].verifier_result_values;

@@ -109,8 +109,8 @@ async fn calls_in_flight_are_limited() {
     for _ in 0..6 {
         case.verifier("output_llm", json!({"criteria": "c"}));
     }
-    case.options.judge_slots = std::sync::Arc::new(tokio::sync::Semaphore::new(2));
-    let slots = std::sync::Arc::clone(&case.options.judge_slots);
+    case.options.judge.slots = std::sync::Arc::new(tokio::sync::Semaphore::new(2));
+    let slots = std::sync::Arc::clone(&case.options.judge.slots);
     let turns: Vec<Turn> = (0..6).map(|_| verdict(true, "y").after_ms(30)).collect();
     let judge = stub(turns).await;
     let lowest = AtomicUsize::new(2);

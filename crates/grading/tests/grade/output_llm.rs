@@ -320,7 +320,7 @@ async fn without_a_selection_everything_is_shown_and_cut() {
         .collect();
     case.worlds(&[], &[("a.txt", big.as_bytes()), ("b.txt", b"small")]);
     case.verifier("output_llm", json!({"criteria": "c"}));
-    case.options.judge_attempts = 1;
+    case.options.judge.attempts = 1;
     let judge = stub([
         testkit::openai::Turn::says("All of them!"),
         verdict(true, "ok"),

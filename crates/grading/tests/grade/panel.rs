@@ -149,7 +149,7 @@ async fn lost_votes_do_not_count_as_votes_against() {
 async fn an_answer_is_cached_by_the_whole_question() {
     let folder = tempfile::tempdir().unwrap();
     let mut case = one();
-    case.options.judge_cache = Some(folder.path().to_owned());
+    case.options.judge.cache = Some(folder.path().to_owned());
     let judge = stub([
         Turn::says("not yet a verdict"),
         verdict(true, "first"),
@@ -168,7 +168,7 @@ async fn an_answer_is_cached_by_the_whole_question() {
     // Another answer of the agent is another question.
     let mut other = Case::new("The answer is 43.");
     other.verifier("output_llm", json!({"criteria": "The answer is 42"}));
-    other.options.judge_cache = Some(folder.path().to_owned());
+    other.options.judge.cache = Some(folder.path().to_owned());
     let grades = other.grade_with(&judge).await;
     assert_eq!(grades.scoring_results.final_score, 0.0);
     assert_eq!(judge.requests().len(), 3);
@@ -187,7 +187,7 @@ async fn votes_are_cached_one_by_one() {
     let folder = tempfile::tempdir().unwrap();
     let mut case = one();
     case.settings["llm_judge_votes"] = json!(3);
-    case.options.judge_cache = Some(folder.path().to_owned());
+    case.options.judge.cache = Some(folder.path().to_owned());
     let judge = stub([verdict(true, "a"), verdict(false, "b"), verdict(true, "c")]).await;
     case.grade_with(&judge).await;
     let again = case.grade_with(&judge).await;
@@ -214,7 +214,7 @@ async fn judging_ends_where_the_money_does() {
     let mut case = one();
     case.verifier("output_llm", json!({"criteria": "another"}));
     case.options.concurrency = 1;
-    case.options.max_judge_usd = Some(0.1);
+    case.options.judge.max_usd = Some(0.1);
     case.settings["llm_judge_model_rates"] = json!({"input": 0.001, "output": 0.01});
     let judge = stub([verdict(true, "a").usage(100, 5)]).await;
     let grades = case.grade_with(&judge).await;

@@ -253,7 +253,7 @@ async fn a_judge_error_is_not_a_fail_and_is_graded_again_alone() {
             json!({"criteria": format!("criterion {name}")}),
         );
     }
-    case.options.judge_attempts = 2;
+    case.options.judge.attempts = 2;
     let judge = stub([
         verdict(true, "yes").when("criterion alpha"),
         verdict(false, "no").when("criterion beta"),

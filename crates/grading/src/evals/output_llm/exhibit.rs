@@ -3,8 +3,8 @@
 use formats::diff::ChangeKind;
 use serde::Serialize;
 
-use crate::evidence::{Artifact, InitialFile};
-use crate::judge::context::{Context, bounded};
+use evidence::{Artifact, InitialFile};
+use judge::{Context, bounded};
 
 /// An artifact or a reference file on its way into a prompt. All strings but the texts of blocks
 /// are JSON text, so that a name cannot break a line.

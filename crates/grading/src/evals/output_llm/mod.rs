@@ -17,12 +17,12 @@ pub(super) use self::target::Target;
 use super::{db_diff, object};
 use crate::error::EvalError;
 use crate::eval::{Case, Eval, Verdict};
-use crate::evidence::{Artifact, Changes, InitialFile};
-use crate::judge::context::Context;
-use crate::judge::prompts::OUTPUT_LLM;
-use crate::judge::{Shape, reply};
+use crate::evals::prompts::OUTPUT_LLM;
 use crate::problem::Findings;
 use crate::settings::flag;
+use evidence::{Artifact, Changes, InitialFile};
+use judge::Context;
+use judge::{Shape, reply};
 
 /// Ids that share this implementation; they differ in the fields that editors offer for them.
 pub(super) const IDS: [&str; 6] = [
@@ -344,5 +344,5 @@ async fn references(wanted: &[Reference], case: &Case) -> Result<Vec<InitialFile
         .iter()
         .map(|reference| (reference.name.clone(), reference.index))
         .collect();
-    case.evidence.initial_files(wanted).await
+    Ok(case.evidence.initial_files(wanted).await?)
 }

@@ -6,9 +6,10 @@ use serde::Serialize;
 use super::exhibit::{self, Exhibit, Labelled};
 use super::target::Target;
 use crate::error::EvalError;
-use crate::judge::Question;
-use crate::judge::context::{Context, Need};
-use crate::judge::prompts::{OUTPUT_LLM, marker_code};
+use crate::evals::prompts::OUTPUT_LLM;
+use judge::Question;
+use judge::marker_code;
+use judge::{Context, Need};
 
 /// What the question is made of.
 pub(super) struct Material<'a> {
@@ -169,7 +170,7 @@ impl Material<'_> {
             }
             Target::Database => "The changed databases alone.".to_owned(),
         };
-        OUTPUT_LLM.render(
+        Ok(OUTPUT_LLM.render(
             "user",
             &UserPrompt {
                 code,
@@ -185,6 +186,6 @@ impl Material<'_> {
                 scope: &scope,
                 negative: self.negative,
             },
-        )
+        )?)
     }
 }

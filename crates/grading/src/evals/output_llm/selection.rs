@@ -5,10 +5,11 @@ use serde_json::{Value, json};
 
 use super::exhibit::{self, Exhibit};
 use crate::error::EvalError;
-use crate::evidence::Artifact;
-use crate::judge::context::Context;
-use crate::judge::prompts::{OUTPUT_LLM, marker_code};
-use crate::judge::{Judge, Question, Shape, reply};
+use crate::evals::prompts::OUTPUT_LLM;
+use evidence::Artifact;
+use judge::Context;
+use judge::marker_code;
+use judge::{Judge, Question, Shape, reply};
 
 /// Share of the context from which a selection is made.
 const FROM: f64 = 0.5;
@@ -113,9 +114,10 @@ async fn ask(
     let mut question = Question::new(system, render(&shown)?).with_code(&code);
     question.temperature = Some(0.0);
     let count = artifacts.len();
-    judge
+    let chosen = judge
         .ask(question, &shape(), |text| chosen(text, count))
-        .await
+        .await?;
+    Ok(chosen)
 }
 
 fn shape() -> Shape {

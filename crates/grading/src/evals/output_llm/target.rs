@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::evidence::Artifact;
+use evidence::Artifact;
 
 /// The value of `expected_file_type`: a name of the table, or a list of extensions.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]

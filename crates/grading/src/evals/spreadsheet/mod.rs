@@ -13,9 +13,9 @@ use self::sheet::Sheet;
 use super::{object, shell_pattern};
 use crate::error::{ErrorKind, EvalError};
 use crate::eval::{Case, Eval, Verdict};
-use crate::evidence::Side;
 use crate::problem::Findings;
 use crate::settings::{NoSettings, flag, optional_number};
+use evidence::Side;
 
 /// Ids that share this implementation; the second has a `difficulty` for scoring.
 pub(super) const IDS: [&str; 2] = [
@@ -134,7 +134,7 @@ impl Eval for Spreadsheet {
         let (pattern, name) = (values.pattern().to_owned(), values.sheet_name.clone());
         let opened = case
             .evidence
-            .in_world(Side::Final, move |world, limits| {
+            .in_world::<_, EvalError>(Side::Final, move |world, limits| {
                 let Some(entry) = choose(world, &pattern) else {
                     return Ok(None);
                 };

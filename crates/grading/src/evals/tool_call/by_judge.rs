@@ -9,12 +9,13 @@ use super::super::object;
 use super::yes;
 use crate::error::EvalError;
 use crate::eval::{Case, Eval, Verdict};
-use crate::evidence::RecordedCall;
-use crate::judge::context::{Context, head_and_tail};
-use crate::judge::prompts::{TOOL_CALLS, marker_code};
-use crate::judge::{Judge, Opinion, Shape, beginning, reply};
+use crate::evals::prompts::TOOL_CALLS;
 use crate::problem::Findings;
 use crate::settings::{NoSettings, flag};
+use evidence::RecordedCall;
+use judge::marker_code;
+use judge::{Context, head_and_tail};
+use judge::{Judge, Opinion, Shape, beginning, reply};
 
 /// Characters of the arguments of one call that are shown.
 const ARGUMENT_CHARS: usize = 500;
@@ -190,7 +191,7 @@ fn question(
     values: &ToolCallLlmValues,
     case: &Case,
     judge: &Judge,
-) -> Result<crate::judge::Question, EvalError> {
+) -> Result<judge::Question, EvalError> {
     let context = Context::of_all(judge.model_names());
     let (calls, calls_left) = shown(case.evidence.tool_calls(), values, context);
     let (turns, turns_left) = if values.include_messages {
@@ -224,7 +225,7 @@ fn question(
         turns_left,
         cannot_assess: judge.may_abstain(),
     };
-    TOOL_CALLS.question(&prompt, &code)
+    Ok(TOOL_CALLS.question(&prompt, &code)?)
 }
 
 /// The first calls that fit, and how many are left.

@@ -16,9 +16,9 @@ pub(super) use self::by_judge::ToolCallLlmCheck;
 use super::object;
 use crate::error::EvalError;
 use crate::eval::{Case, Eval, Verdict};
-use crate::evidence::RecordedCall;
 use crate::problem::Findings;
 use crate::settings::{NoSettings, flag};
+use evidence::RecordedCall;
 
 /// One name or several.
 #[derive(Debug, Deserialize, JsonSchema)]

@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use regex::RegexSet;
 
-use crate::evidence::{EMPTY_OUTPUT, RecordedCall};
+use evidence::{EMPTY_OUTPUT, RecordedCall};
 
 /// Signs of failure, in any case, `^` at the beginning of each line. They are many on purpose: a
 /// text that merely speaks of a time-out counts as a failure too (§6.3.12).

@@ -1,12 +1,20 @@
-//! Asking judge models for a verdict of a given shape (`spec/grading.md` §5.9, §9).
+//! Judge models: asking for a verdict, reading the reply, counting votes.
+//!
+//! A [`Judge`] is one model or a panel, each with a number of votes. It is shown a [`Question`]
+//! and gives a [`Ruling`], or a [`JudgeError`] that says whose fault it is. Replies are read by
+//! [`reply`], which takes nothing that says two things; texts of prompts stand in [`PromptSet`]s
+//! with a version and a hash; [`Context`] says how much of the material a model can read.
 
 mod ballot;
 mod cache;
-pub(crate) mod context;
-pub(crate) mod member;
+mod context;
+mod error;
+mod member;
 mod meter;
-pub(crate) mod prompts;
-pub(crate) mod reply;
+mod options;
+mod prompts;
+pub mod reply;
+mod settings;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,15 +26,18 @@ use formats::task::GradingSettings;
 use llm_client::{CallLabels, ChatErrorKind, ChatRequest, ChatResponse, Models};
 use serde_json::{Value, json};
 
-pub(crate) use self::ballot::agreement;
-pub use self::ballot::{Decision, Opinion, Ruling};
+pub use self::settings::{SettingsProblem, check_settings};
+pub use ballot::{Decision, Opinion, Ruling, agreement};
+pub use context::{Allocation, Context, Need, PICTURE, bounded, head_and_tail};
+pub use error::{JudgeError, JudgeErrorKind};
+pub use meter::sum;
+pub use options::JudgeOptions;
+pub use prompts::{PromptSet, marker_code};
+
 use self::ballot::{Vote, count};
 use self::cache::{Cache, Key};
 use self::member::Member;
-pub(crate) use self::meter::sum;
 use self::meter::{Budget, Meter};
-use crate::error::{ErrorKind, EvalError};
-use crate::input::GradeOptions;
 
 /// Characters of a reply that are kept in a result and sent back with a correction.
 const KEPT_REPLY_CHARS: usize = 20_000;
@@ -52,13 +63,14 @@ pub struct Judge {
 
 /// What the grading settings say about verdicts.
 #[derive(Debug, Default)]
-pub(crate) struct JudgeSettings {
+#[non_exhaustive]
+pub struct JudgeSettings {
     /// The system prompt that replaces the built-in one of the `output_llm` family.
-    pub(crate) system_prompt: Option<String>,
+    pub system_prompt: Option<String>,
     /// Whether a judge may say that it cannot tell.
-    pub(crate) cannot_assess: bool,
+    pub cannot_assess: bool,
     /// Whether negative criteria are judged.
-    pub(crate) negative_criteria: bool,
+    pub negative_criteria: bool,
 }
 
 /// What the judge is shown.
@@ -133,19 +145,22 @@ impl Shape {
 
 impl Judge {
     /// The judges that `settings` name.
-    pub(crate) fn resolve(
+    ///
+    /// # Errors
+    /// [`JudgeErrorKind::Config`] or [`JudgeErrorKind::Auth`] where one cannot be used.
+    pub fn resolve(
         settings: Option<&GradingSettings>,
         models: &Models,
         trajectory_id: &str,
-        options: &GradeOptions,
-    ) -> Result<Self, EvalError> {
+        options: &JudgeOptions,
+    ) -> Result<Self, JudgeError> {
         let settings = settings.ok_or_else(|| {
-            EvalError::config("no judge is set: the grading settings lack `llm_judge_model`")
+            JudgeError::config("no judge is set: the grading settings lack `llm_judge_model`")
         })?;
         let members = member::named(settings)
             .iter()
             .map(|named| named.resolve(models, options))
-            .collect::<Result<Vec<Member>, EvalError>>()?;
+            .collect::<Result<Vec<Member>, JudgeError>>()?;
         let system_prompt = settings
             .llm_judge_system_prompt
             .clone()
@@ -161,16 +176,17 @@ impl Judge {
                 system_prompt,
             }),
             trajectory_id: Arc::from(trajectory_id),
-            attempts: options.judge_attempts.max(1),
-            timeout: options.judge_timeout,
-            cache: options.judge_cache.clone().map(|f| Arc::new(Cache::new(f))),
-            budget: Arc::new(Budget::new(options.max_judge_usd)),
+            attempts: options.attempts.max(1),
+            timeout: options.timeout,
+            cache: options.cache.clone().map(|f| Arc::new(Cache::new(f))),
+            budget: Arc::new(Budget::new(options.max_usd)),
             meter: Arc::default(),
         })
     }
 
     /// The same judge with a meter of its own.
-    pub(crate) fn metered(&self) -> Self {
+    #[must_use]
+    pub fn metered(&self) -> Self {
         Self {
             meter: Arc::default(),
             ..self.clone()
@@ -178,17 +194,20 @@ impl Judge {
     }
 
     /// What was used since the judge got its meter.
-    pub(crate) fn usage(&self) -> JudgeUsage {
+    #[must_use]
+    pub fn usage(&self) -> JudgeUsage {
         self.meter.usage()
     }
 
     /// Whether the judges may answer that they cannot tell.
-    pub(crate) fn may_abstain(&self) -> bool {
+    #[must_use]
+    pub fn may_abstain(&self) -> bool {
         self.settings.cannot_assess
     }
 
     /// The JSON Schema of a decision.
-    pub(crate) fn decision_type(&self) -> Value {
+    #[must_use]
+    pub fn decision_type(&self) -> Value {
         if self.may_abstain() {
             json!({ "type": ["boolean", "null"] })
         } else {
@@ -196,7 +215,9 @@ impl Judge {
         }
     }
 
-    pub(crate) fn settings(&self) -> &JudgeSettings {
+    /// What the grading settings say about verdicts.
+    #[must_use]
+    pub fn settings(&self) -> &JudgeSettings {
         &self.settings
     }
 
@@ -207,7 +228,7 @@ impl Judge {
     }
 
     /// The judges' full names, the first one first.
-    pub(crate) fn model_names(&self) -> impl Iterator<Item = &str> {
+    pub fn model_names(&self) -> impl Iterator<Item = &str> {
         self.members.iter().map(|member| member.model.name())
     }
 
@@ -215,14 +236,14 @@ impl Judge {
     /// [`ask`](Self::ask).
     ///
     /// # Errors
-    /// [`ErrorKind::CannotAssess`] where the judges cannot tell or have no majority, and the errors
+    /// [`JudgeErrorKind::CannotAssess`] where the judges cannot tell or have no majority, and the errors
     /// of [`ask`](Self::ask) where so many votes failed that the others decide nothing.
     pub async fn decide(
         &self,
         question: Question,
         shape: &Shape,
         read: impl Fn(&str) -> Result<Opinion, String> + Sync + Send,
-    ) -> Result<Ruling, EvalError> {
+    ) -> Result<Ruling, JudgeError> {
         let (question, read) = (&question, &read);
         let votes = self.members.iter().flat_map(|member| {
             (0..self.votes).map(move |number| {
@@ -244,14 +265,14 @@ impl Judge {
     /// answer of `shape`; one that cannot enforce shapes is asked without.
     ///
     /// # Errors
-    /// [`ErrorKind::JudgeOutput`] with all raw replies in the values where none could be read;
+    /// [`JudgeErrorKind::Output`] with all raw replies in the values where none could be read;
     /// the kinds of [`llm_client::ChatError`] where the call itself failed.
     pub async fn ask<T>(
         &self,
         question: Question,
         shape: &Shape,
         read: impl Fn(&str) -> Result<T, String>,
-    ) -> Result<T, EvalError> {
+    ) -> Result<T, JudgeError> {
         Box::pin(self.answer(&self.members[0], 0, &question, shape, &read)).await
     }
 
@@ -263,7 +284,7 @@ impl Judge {
         question: &Question,
         shape: &Shape,
         read: &impl Fn(&str) -> Result<T, String>,
-    ) -> Result<T, EvalError> {
+    ) -> Result<T, JudgeError> {
         let opening = [
             Message::system(question.system.as_str()),
             text_or_blocks(question.user.clone()),
@@ -305,7 +326,7 @@ impl Judge {
         opening: &[Message],
         extra_args: &mut Object,
         read: &impl Fn(&str) -> Result<T, String>,
-    ) -> Result<(T, String), EvalError> {
+    ) -> Result<(T, String), JudgeError> {
         let mut messages = opening.to_vec();
         let mut unread = Vec::new();
         for _ in 0..self.attempts {
@@ -331,7 +352,7 @@ impl Judge {
             "the judge gave no verdict that can be read in {} attempts; the last time: {last}",
             unread.len()
         );
-        Err(EvalError::new(ErrorKind::JudgeOutput, message).with_value("judge_replies", unread))
+        Err(JudgeError::new(JudgeErrorKind::Output, message).with_value("judge_replies", unread))
     }
 
     /// One call. Where the provider refuses the response format, or a temperature that nobody
@@ -341,7 +362,7 @@ impl Judge {
         member: &Member,
         messages: &[Message],
         extra_args: &mut Object,
-    ) -> Result<ChatResponse, EvalError> {
+    ) -> Result<ChatResponse, JudgeError> {
         loop {
             self.budget.check()?;
             let request = ChatRequest {
@@ -373,7 +394,7 @@ impl Judge {
                         .iter()
                         .find(|key| refused && extra_args.shift_remove(**key).is_some());
                     let Some(key) = dropped else {
-                        return Err(EvalError::from(&error));
+                        return Err(JudgeError::from(&error));
                     };
                     tracing::info!(judge = member.model.name(), key, "asked again without");
                 }
@@ -410,7 +431,8 @@ fn correction(opening: &[Message], reply: &str, problem: &str) -> Vec<Message> {
 }
 
 /// At most `limit` characters of `text`.
-pub(crate) fn beginning(text: &str, limit: usize) -> &str {
+#[must_use]
+pub fn beginning(text: &str, limit: usize) -> &str {
     text.char_indices()
         .nth(limit)
         .map_or(text, |(end, _)| &text[..end])

@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 use formats::grades::JudgeUsage;
 use llm_client::{ChatResponse, Price};
 
-use crate::error::{ErrorKind, EvalError};
+use crate::error::{JudgeError, JudgeErrorKind};
 
 /// What a call counts for the budget where its price is not known (§3.8), in US dollars for a
 /// million tokens. It never stands in results.
@@ -13,19 +13,19 @@ const ASSUMED: Price = Price::new(10.0, 30.0);
 
 /// The account of one verifier.
 #[derive(Debug, Default)]
-pub(super) struct Meter(Mutex<JudgeUsage>);
+pub(crate) struct Meter(Mutex<JudgeUsage>);
 
 impl Meter {
-    pub(super) fn usage(&self) -> JudgeUsage {
+    pub(crate) fn usage(&self) -> JudgeUsage {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn cached(&self) {
+    pub(crate) fn cached(&self) {
         let mut usage = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         usage.cached_answers += 1;
     }
 
-    pub(super) fn add(&self, response: &ChatResponse) {
+    pub(crate) fn add(&self, response: &ChatResponse) {
         let mut meter = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         meter.calls += 1;
         if let Some(usage) = &response.usage {
@@ -41,13 +41,13 @@ impl Meter {
 
 /// The money of one grading run.
 #[derive(Debug)]
-pub(super) struct Budget {
+pub(crate) struct Budget {
     limit: Option<f64>,
     spent: Mutex<f64>,
 }
 
 impl Budget {
-    pub(super) const fn new(limit: Option<f64>) -> Self {
+    pub(crate) const fn new(limit: Option<f64>) -> Self {
         Self {
             limit,
             spent: Mutex::new(0.0),
@@ -56,7 +56,7 @@ impl Budget {
 
     /// Whether there is money for another call. Calls in flight are not reckoned with, so the
     /// limit may be crossed by them.
-    pub(super) fn check(&self) -> Result<(), EvalError> {
+    pub(crate) fn check(&self) -> Result<(), JudgeError> {
         let Some(limit) = self.limit else {
             return Ok(());
         };
@@ -67,10 +67,10 @@ impl Budget {
         let text = format!(
             "the budget for judging is used up: spent {spent:.6} US dollars, limit {limit} (`max_judge_usd`)"
         );
-        Err(EvalError::new(ErrorKind::Budget, text))
+        Err(JudgeError::new(JudgeErrorKind::Budget, text))
     }
 
-    pub(super) fn add(&self, response: &ChatResponse) {
+    pub(crate) fn add(&self, response: &ChatResponse) {
         if self.limit.is_none() {
             return;
         }
@@ -82,7 +82,8 @@ impl Budget {
 }
 
 /// The sum of two accounts.
-pub(crate) fn sum(a: JudgeUsage, b: JudgeUsage) -> JudgeUsage {
+#[must_use]
+pub fn sum(a: JudgeUsage, b: JudgeUsage) -> JudgeUsage {
     JudgeUsage {
         calls: a.calls + b.calls,
         prompt_tokens: a.prompt_tokens + b.prompt_tokens,

@@ -9,23 +9,24 @@ use llm_client::tokens;
 const USABLE: f64 = 0.90;
 
 /// Tokens of one picture.
-pub(crate) const PICTURE: u64 = 1500;
+pub const PICTURE: u64 = 1500;
 
 /// Characters of one text that are looked at in all.
-pub(crate) const MAX_TEXT_CHARS: usize = 2_000_000;
+const MAX_TEXT_CHARS: usize = 2_000_000;
 
 /// Counts and limits of one judge model.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Context {
+pub struct Context {
     /// Tokens that the model reads at most.
-    pub(crate) limit: u64,
+    pub limit: u64,
     /// Our estimate is low for some tokenizers.
     multiplier: f64,
 }
 
 impl Context {
     /// The context of the model `name`, by the table of models, else by the family in its name.
-    pub(crate) fn of(name: &str) -> Self {
+    #[must_use]
+    pub fn of(name: &str) -> Self {
         let lower = name.to_lowercase();
         let limit = llm_client::known_model(name).map_or_else(
             || {
@@ -44,7 +45,8 @@ impl Context {
     }
 
     /// The context that a prompt for all models of `names` has to fit into.
-    pub(crate) fn of_all<'a>(names: impl Iterator<Item = &'a str>) -> Self {
+    #[must_use]
+    pub fn of_all<'a>(names: impl Iterator<Item = &'a str>) -> Self {
         names
             .map(Self::of)
             .reduce(|a, b| Self {
@@ -55,24 +57,28 @@ impl Context {
     }
 
     /// Tokens of `text`.
-    pub(crate) fn tokens(&self, text: &str) -> u64 {
+    #[must_use]
+    pub fn tokens(&self, text: &str) -> u64 {
         scaled(tokens::of_text(text), self.multiplier)
     }
 
     /// `text` within `share` of the context, and whether it was cut.
-    pub(crate) fn shortened(&self, text: &str, share: f64) -> (String, bool) {
+    #[must_use]
+    pub fn shortened(&self, text: &str, share: f64) -> (String, bool) {
         let (mut text, bounded) = bounded(text.to_owned());
         let cut = self.fit(&mut [&mut text], self.share(share));
         (text, bounded || cut[0])
     }
 
     /// `share` of the whole context.
-    pub(crate) fn share(&self, share: f64) -> u64 {
+    #[must_use]
+    pub fn share(&self, share: f64) -> u64 {
         scaled(self.limit, share)
     }
 
     /// Divides what the prompt leaves free among the evidence and the references.
-    pub(crate) fn allocate(&self, need: Need) -> Allocation {
+    #[must_use]
+    pub fn allocate(&self, need: Need) -> Allocation {
         let spent = need.prompt + PICTURE * need.pictures;
         let free = self.share(USABLE).saturating_sub(spent);
         if need.evidence + need.references <= free {
@@ -100,7 +106,7 @@ impl Context {
 
     /// Cuts `texts` so that together they have at most `budget` tokens. Short texts stay whole;
     /// what they leave of their share goes to the longer ones. Returns which were cut.
-    pub(crate) fn fit(&self, texts: &mut [&mut String], budget: u64) -> Vec<bool> {
+    pub fn fit(&self, texts: &mut [&mut String], budget: u64) -> Vec<bool> {
         let counts: Vec<u64> = texts.iter().map(|text| self.tokens(text)).collect();
         let mut cut = vec![false; texts.len()];
         if counts.iter().sum::<u64>() <= budget {
@@ -149,22 +155,24 @@ impl Context {
 
 /// What a prompt needs, in tokens.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Need {
+pub struct Need {
     /// The prompt without any content of artifacts.
-    pub(crate) prompt: u64,
+    pub prompt: u64,
     /// Pictures shown beside it.
-    pub(crate) pictures: u64,
+    pub pictures: u64,
     /// All contents of the artifacts that are judged.
-    pub(crate) evidence: u64,
+    pub evidence: u64,
     /// All contents of the reference files.
-    pub(crate) references: u64,
+    pub references: u64,
 }
 
 /// What each side may fill, in tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Allocation {
-    pub(crate) evidence: u64,
-    pub(crate) references: u64,
+pub struct Allocation {
+    /// For the artifacts that are judged.
+    pub evidence: u64,
+    /// For the reference files.
+    pub references: u64,
 }
 
 /// The largest share for references: 0.40 where the evidence is small, 0.15 where it is large.
@@ -195,7 +203,8 @@ fn scaled(count: u64, factor: f64) -> u64 {
 
 /// `keep` of the `chars` characters of `text`: 60 % from the beginning, 40 % from the end, both
 /// ending at a line break where there is one, with a line between them that says what is missing.
-pub(crate) fn head_and_tail(text: &str, chars: usize, keep: usize) -> String {
+#[must_use]
+pub fn head_and_tail(text: &str, chars: usize, keep: usize) -> String {
     let at = |char_index: usize| {
         text.char_indices()
             .nth(char_index)
@@ -216,7 +225,8 @@ pub(crate) fn head_and_tail(text: &str, chars: usize, keep: usize) -> String {
 }
 
 /// At most [`MAX_TEXT_CHARS`] characters of `text`.
-pub(crate) fn bounded(mut text: String) -> (String, bool) {
+#[must_use]
+pub fn bounded(mut text: String) -> (String, bool) {
     if text.len() <= MAX_TEXT_CHARS {
         return (text, false);
     }

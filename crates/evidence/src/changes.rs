@@ -10,11 +10,11 @@ use snapshot::{CompareOptions, Entry, World};
 
 use super::artifact::{Artifact, Changes, PartOf};
 use super::parts::{Pair, pair};
-use super::rows;
-use super::visible::display_path;
-use super::worlds;
-use crate::error::EvalError;
-use crate::input::EvidenceLimits;
+use crate::error::EvidenceError;
+use crate::limits::EvidenceLimits;
+use crate::rows;
+use crate::visible::display_path;
+use crate::worlds;
 
 /// Text of both sides together above which there is no line diff, in bytes (§4.3).
 const MAX_DIFF_INPUT: usize = 50 << 20;
@@ -23,11 +23,11 @@ const MAX_DIFF_INPUT: usize = 50 << 20;
 const DIFF_TIME: Duration = Duration::from_secs(5);
 
 /// Compares the worlds at two paths.
-pub(super) fn between(
+pub(crate) fn between(
     initial: &Path,
     after: &Path,
     limits: &EvidenceLimits,
-) -> Result<Changes, EvalError> {
+) -> Result<Changes, EvidenceError> {
     let counts = |entry: &Entry| entry.is_file() && display_path(entry.path()).is_some();
     let mut before = worlds::open("initial", initial)?;
     before.retain(counts);
@@ -40,8 +40,9 @@ pub(super) fn between(
         text: false,
         ..CompareOptions::default()
     };
-    let diff = snapshot::compare(&before, &after, &options)
-        .map_err(|error| EvalError::helper(format!("the worlds cannot be compared: {error}")))?;
+    let diff = snapshot::compare(&before, &after, &options).map_err(|error| {
+        EvidenceError::unreadable(format!("the worlds cannot be compared: {error}"))
+    })?;
     let mut reader = Reader {
         before: &before,
         after: &after,

@@ -1,12 +1,12 @@
 //! One judge model with its arguments.
 
-use formats::Object;
 use formats::task::GradingSettings;
+use formats::{Object, lenient};
 use llm_client::{Model, Models, Price};
 use serde_json::Value;
 
-use crate::error::EvalError;
-use crate::input::GradeOptions;
+use crate::error::JudgeError;
+use crate::options::JudgeOptions;
 
 /// Keys of a call that extra arguments must not replace (§9.2).
 const RESERVED: [&str; 5] = ["model", "messages", "tools", "stream", "stream_options"];
@@ -79,16 +79,16 @@ impl Named<'_> {
     pub(crate) fn resolve(
         &self,
         models: &Models,
-        options: &GradeOptions,
-    ) -> Result<Member, EvalError> {
+        options: &JudgeOptions,
+    ) -> Result<Member, JudgeError> {
         let extra_args = self.extra_args();
         let mut model = models
             .resolve(self.name, &extra_args)
-            .map_err(|error| EvalError::from(&error))?
+            .map_err(|error| JudgeError::from(&error))?
             // A wait between attempts must not keep others from asking.
-            .with_slots(std::sync::Arc::clone(&options.judge_slots));
+            .with_slots(std::sync::Arc::clone(&options.slots));
         if let Some(rates) = self.rates {
-            let price = price(rates).map_err(EvalError::config)?;
+            let price = price(rates).map_err(JudgeError::config)?;
             model = model.with_price(Some(price));
         }
         Ok(Member {
@@ -111,7 +111,7 @@ pub(crate) fn price(rates: &Object) -> Result<Price, String> {
         else {
             return Ok(None);
         };
-        crate::settings::as_number(value)
+        lenient::number(value)
             .filter(|rate| *rate >= 0.0)
             .map(|rate| Some(rate * MILLION))
             .ok_or_else(|| format!("`{name}` must be US dollars per token, at least 0"))

@@ -15,9 +15,9 @@ use rusqlite::{Connection, OpenFlags};
 use serde_json::Value;
 use snapshot::{Entry, World};
 
-use super::sql_dump;
-use crate::error::EvalError;
-use crate::input::EvidenceLimits;
+use crate::error::EvidenceError;
+use crate::limits::EvidenceLimits;
+use crate::sql_dump;
 
 /// The first bytes of every SQLite database.
 const SIGNATURE: &[u8; 16] = b"SQLite format 3\0";
@@ -61,25 +61,25 @@ struct Found<'a> {
 
 /// Runs `sql` on the database of `world` that `selector` names: by alias, by path, by the end of a
 /// path, or by nothing (or `main`) where there is only one.
-pub(super) fn query(
+pub(crate) fn query(
     world: &World,
     selector: &str,
     sql: &str,
     parameters: &Object,
     limits: &EvidenceLimits,
-) -> Result<Answer, EvalError> {
+) -> Result<Answer, EvidenceError> {
     let found = find(world)?;
     let chosen = choose(&found, selector)?;
     let folder = tempfile::tempdir()
-        .map_err(|error| EvalError::helper(format!("no temporary folder: {error}")))?;
+        .map_err(|error| EvidenceError::unreadable(format!("no temporary folder: {error}")))?;
     let path = chosen.entry.path();
     let connection = open(world, chosen, folder.path(), limits)
-        .map_err(|reason| EvalError::helper(format!("database `{path}`: {reason}")))?;
+        .map_err(|reason| EvidenceError::unreadable(format!("database `{path}`: {reason}")))?;
     run(&connection, path, sql, parameters)
-        .map_err(|error| EvalError::config(format!("the query on `{path}` failed: {error}")))
+        .map_err(|error| EvidenceError::request(format!("the query on `{path}` failed: {error}")))
 }
 
-fn find(world: &World) -> Result<Vec<Found<'_>>, EvalError> {
+fn find(world: &World) -> Result<Vec<Found<'_>>, EvidenceError> {
     let mut found: Vec<Found<'_>> = Vec::new();
     for entry in world.entries().iter().filter(|entry| entry.is_file()) {
         let path = entry.path();
@@ -111,19 +111,19 @@ fn find(world: &World) -> Result<Vec<Found<'_>>, EvalError> {
     Ok(found)
 }
 
-fn begins_as_database(world: &World, entry: &Entry) -> Result<bool, EvalError> {
+fn begins_as_database(world: &World, entry: &Entry) -> Result<bool, EvidenceError> {
     use std::io::Read as _;
     let mut beginning = Vec::new();
     world
         .reader(entry)
-        .map_err(|error| EvalError::helper(error.to_string()))?
+        .map_err(|error| EvidenceError::unreadable(error.to_string()))?
         .take(16)
         .read_to_end(&mut beginning)
-        .map_err(|error| EvalError::helper(format!("`{}`: {error}", entry.path())))?;
+        .map_err(|error| EvidenceError::unreadable(format!("`{}`: {error}", entry.path())))?;
     Ok(beginning == SIGNATURE)
 }
 
-fn choose<'a, 'w>(found: &'a [Found<'w>], selector: &str) -> Result<&'a Found<'w>, EvalError> {
+fn choose<'a, 'w>(found: &'a [Found<'w>], selector: &str) -> Result<&'a Found<'w>, EvidenceError> {
     let selector = selector.trim().trim_start_matches('/');
     let by_name = found.iter().find(|database| {
         let path = database.entry.path();
@@ -154,7 +154,7 @@ fn choose<'a, 'w>(found: &'a [Found<'w>], selector: &str) -> Result<&'a Found<'w
             } else {
                 names.join(", ")
             };
-            Err(EvalError::config(format!(
+            Err(EvidenceError::request(format!(
                 "no single database of the world is named `{selector}`; there are {names}"
             )))
         }

@@ -21,7 +21,7 @@ static CLAUSES: LazyLock<Option<Regex>> = LazyLock::new(|| {
 static SCHEMA: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"\bpublic\.").ok());
 
 /// Runs the statements of `dump`; those that fail are passed over.
-pub(super) fn load(connection: &Connection, dump: &str) {
+pub(crate) fn load(connection: &Connection, dump: &str) {
     for statement in statements(dump) {
         if IGNORED.as_ref().is_some_and(|r| r.is_match(&statement)) {
             continue;

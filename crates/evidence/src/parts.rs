@@ -11,7 +11,7 @@ const SIMILAR: f32 = 0.5;
 
 /// A pair of parts, by position in the two lists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Pair {
+pub(crate) enum Pair {
     /// In both, with the same text.
     Unchanged(usize, usize),
     /// In both, with other text.
@@ -23,7 +23,7 @@ pub(super) enum Pair {
 }
 
 /// Matches the parts of two versions: sheets by name, then parts of equal text, then similar ones.
-pub(super) fn pair(old: &[Part], new: &[Part]) -> Vec<Pair> {
+pub(crate) fn pair(old: &[Part], new: &[Part]) -> Vec<Pair> {
     let mut old_left: Vec<usize> = (0..old.len()).collect();
     let mut matched: Vec<Option<usize>> = vec![None; new.len()];
     let mut take = |matched: &mut Vec<Option<usize>>, fits: &dyn Fn(&Part, &Part) -> bool| {

@@ -4,7 +4,8 @@ use snapshot::{APPS_DATA, FILESYSTEM};
 
 /// The path as people know it, where the entry `path` of a world counts; `None` where it is
 /// bookkeeping, hidden or compiled.
-pub(crate) fn display_path(path: &str) -> Option<String> {
+#[must_use]
+pub fn display_path(path: &str) -> Option<String> {
     let (subsystem, rest) = path.split_once('/')?;
     let components: Vec<&str> = rest.split('/').filter(|c| !c.is_empty()).collect();
     let name = *components.last()?;

@@ -57,7 +57,8 @@ pub struct PartOf {
 
 impl Artifact {
     /// An artifact without content.
-    pub(crate) fn new(path: &str, change: ChangeKind) -> Self {
+    #[must_use]
+    pub fn new(path: &str, change: ChangeKind) -> Self {
         Self {
             path: path.to_owned(),
             change,

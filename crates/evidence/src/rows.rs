@@ -51,7 +51,7 @@ impl Content for WorldFile<'_> {
 
 /// The changed rows of the file of `change`, where rows are how it is to be compared: of a database,
 /// of the database that a write-ahead log belongs to, and of a large csv file.
-pub(super) fn of(
+pub(crate) fn of(
     before: &World,
     after: &World,
     change: &Change,

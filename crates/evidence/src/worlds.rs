@@ -5,9 +5,9 @@ use std::path::Path;
 use extract::{Document, PartKind};
 use snapshot::{Entry, World};
 
-use super::visible::display_path;
-use crate::error::EvalError;
-use crate::input::EvidenceLimits;
+use crate::error::EvidenceError;
+use crate::limits::EvidenceLimits;
+use crate::visible::display_path;
 
 /// A file of the final world.
 #[derive(Debug, Clone)]
@@ -40,17 +40,18 @@ pub struct InitialFile {
 }
 
 /// Opens a world.
-pub(super) fn open(what: &str, path: &Path) -> Result<World, EvalError> {
-    World::open(path)
-        .map_err(|error| EvalError::helper(format!("the {what} world cannot be opened: {error}")))
+pub(crate) fn open(what: &str, path: &Path) -> Result<World, EvidenceError> {
+    World::open(path).map_err(|error| {
+        EvidenceError::unreadable(format!("the {what} world cannot be opened: {error}"))
+    })
 }
 
 /// The text of the files of the world at `path` whose display path `wanted` accepts.
-pub(super) fn files(
+pub(crate) fn files(
     path: &Path,
     wanted: impl Fn(&str) -> bool,
     limits: &EvidenceLimits,
-) -> Result<Vec<FinalFile>, EvalError> {
+) -> Result<Vec<FinalFile>, EvidenceError> {
     let world = open("final", path)?;
     let mut left = limits.total_text_bytes;
     let mut files = Vec::new();
@@ -85,11 +86,11 @@ pub(super) fn files(
 }
 
 /// The named files of the world at `path`.
-pub(super) fn named(
+pub(crate) fn named(
     path: &Path,
     wanted: &[(String, Option<usize>)],
     limits: &EvidenceLimits,
-) -> Result<Vec<InitialFile>, EvalError> {
+) -> Result<Vec<InitialFile>, EvidenceError> {
     let world = open("initial", path)?;
     let mut files = Vec::new();
     for (name, index) in wanted {
@@ -140,7 +141,7 @@ fn initial_file(name: &str, index: Option<usize>, document: Document) -> Option<
 }
 
 /// What is in one file of `world`.
-pub(super) fn document(
+pub(crate) fn document(
     world: &World,
     entry: &Entry,
     limits: &EvidenceLimits,

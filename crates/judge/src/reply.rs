@@ -9,18 +9,24 @@ use formats::Object;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::ballot::{Decision, Opinion};
-use crate::settings::as_flag;
+use crate::ballot::{Decision, Opinion};
+use formats::lenient;
 
 /// Reads a verdict on a criterion. `null` (or the word `cannot_assess`) is a verdict only where
 /// `may_abstain`.
-pub(crate) fn criterion_verdict(reply: &str, may_abstain: bool) -> Result<Opinion, String> {
+///
+/// # Errors
+/// What is wrong with the reply, as half a sentence that the judge is told.
+pub fn criterion_verdict(reply: &str, may_abstain: bool) -> Result<Opinion, String> {
     verdict_by("is_criteria_true", "rationale", may_abstain, reply)
 }
 
 /// Reads a verdict: the object of the reply with the keys `decision` and `rationale`. Several must
 /// agree, and the last one speaks. All its other keys are the details.
-pub(crate) fn verdict_by(
+///
+/// # Errors
+/// What is wrong with the reply, as half a sentence that the judge is told.
+pub fn verdict_by(
     decision: &str,
     rationale: &str,
     may_abstain: bool,
@@ -52,14 +58,17 @@ fn decided(key: &str, word: &Value, may_abstain: bool) -> Result<Decision, Strin
     if may_abstain && (word.is_null() || word == Decision::CannotAssess.as_str()) {
         return Ok(Decision::CannotAssess);
     }
-    as_flag(word)
+    lenient::flag(word)
         .map(Decision::of)
         .ok_or_else(|| format!("`{key}` must be true or false, got {word}"))
 }
 
 /// Reads a verdict of the keys `result` (1 or 0) and `reason`. Several must agree. A reply with
 /// backslashes that JSON does not know (as of LaTeX) is read as if they were doubled.
-pub(crate) fn result_verdict(reply: &str, may_abstain: bool) -> Result<Opinion, String> {
+///
+/// # Errors
+/// What is wrong with the reply, as half a sentence that the judge is told.
+pub fn result_verdict(reply: &str, may_abstain: bool) -> Result<Opinion, String> {
     let read = |text: &str| {
         let mut opinion: Option<Opinion> = None;
         for object in objects_with(text, &["result", "reason"])? {
@@ -98,7 +107,7 @@ fn result(value: &Value, may_abstain: bool) -> Result<Decision, String> {
         Some("fail") => return Ok(Decision::NotMet),
         _ => {}
     }
-    as_flag(value)
+    lenient::flag(value)
         .map(Decision::of)
         .ok_or_else(|| format!("`result` must be 1 or 0, got {value}"))
 }
@@ -133,7 +142,10 @@ fn text_of(key: &str, value: &Value) -> Result<String, String> {
 /// The objects of the reply that have all `keys`, in order.
 ///
 /// Objects inside other objects do not count: they are quotations.
-pub(crate) fn objects_with(reply: &str, keys: &[&str]) -> Result<Vec<Object>, String> {
+///
+/// # Errors
+/// What is wrong with the reply, as half a sentence that the judge is told.
+pub fn objects_with(reply: &str, keys: &[&str]) -> Result<Vec<Object>, String> {
     let text = reply.trim_matches(|c: char| {
         c.is_whitespace() || matches!(c, '\u{feff}' | '\u{200b}'..='\u{200d}')
     });

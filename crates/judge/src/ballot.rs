@@ -4,7 +4,7 @@ use formats::Object;
 use formats::grades::{JudgeAgreement, VerifierResult};
 use serde_json::{Value, json};
 
-use crate::error::{ErrorKind, EvalError};
+use crate::error::{JudgeError, JudgeErrorKind};
 
 /// What a judge says about a criterion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -62,7 +62,7 @@ pub struct Ruling {
 /// A vote that was cast, or the error in its place.
 pub(crate) struct Vote {
     pub(crate) judge: String,
-    pub(crate) outcome: Result<Opinion, EvalError>,
+    pub(crate) outcome: Result<Opinion, JudgeError>,
 }
 
 const ALL: [Decision; 3] = [Decision::Met, Decision::NotMet, Decision::CannotAssess];
@@ -72,7 +72,7 @@ const ALL: [Decision; 3] = [Decision::Met, Decision::NotMet, Decision::CannotAss
 /// # Errors
 /// `cannot_assess` where the majority says so, or where there is no majority; the first failed
 /// vote's error where that vote could have made one.
-pub(crate) fn count(votes: Vec<Vote>) -> Result<Ruling, EvalError> {
+pub(crate) fn count(votes: Vec<Vote>) -> Result<Ruling, JudgeError> {
     let of = |decision: Decision| {
         votes
             .iter()
@@ -113,7 +113,7 @@ pub(crate) fn count(votes: Vec<Vote>) -> Result<Ruling, EvalError> {
     }
 }
 
-fn undecided(votes: Vec<Vote>, described: Object) -> EvalError {
+fn undecided(votes: Vec<Vote>, described: Object) -> JudgeError {
     match votes.into_iter().find_map(|vote| vote.outcome.err()) {
         Some(mut error) => {
             error.values.extend(described);
@@ -123,8 +123,8 @@ fn undecided(votes: Vec<Vote>, described: Object) -> EvalError {
     }
 }
 
-fn cannot_assess(message: &str, described: Object) -> EvalError {
-    let mut error = EvalError::new(ErrorKind::CannotAssess, message);
+fn cannot_assess(message: &str, described: Object) -> JudgeError {
+    let mut error = JudgeError::new(JudgeErrorKind::CannotAssess, message);
     error.values = described;
     error.with_value("judge_grade", Decision::CannotAssess.as_str())
 }
@@ -152,9 +152,8 @@ fn described(votes: &[Vote], split: Value) -> Object {
 }
 
 /// How far the votes behind `results` agree; `None` where no verifier had several.
-pub(crate) fn agreement<'a>(
-    results: impl Iterator<Item = &'a VerifierResult>,
-) -> Option<JudgeAgreement> {
+#[must_use]
+pub fn agreement<'a>(results: impl Iterator<Item = &'a VerifierResult>) -> Option<JudgeAgreement> {
     let mut sum = JudgeAgreement::default();
     let (mut pairs, mut equal, mut flipped) = (0_usize, 0_usize, 0_usize);
     for result in results {
@@ -204,7 +203,7 @@ mod tests {
             .map(|(at, word)| Vote {
                 judge: format!("j/{at}"),
                 outcome: match *word {
-                    "error" => Err(EvalError::new(ErrorKind::JudgeTransport, "gone")),
+                    "error" => Err(JudgeError::new(JudgeErrorKind::Transport, "gone")),
                     word => Ok(Opinion {
                         decision: ALL.into_iter().find(|d| d.as_str() == word).unwrap(),
                         rationale: format!("because {at}"),
@@ -233,19 +232,19 @@ mod tests {
     #[test]
     fn without_a_majority_there_is_no_verdict() {
         for (words, kind) in [
-            (vec!["met", "not_met"], ErrorKind::CannotAssess),
+            (vec!["met", "not_met"], JudgeErrorKind::CannotAssess),
             (
                 vec!["met", "not_met", "cannot_assess"],
-                ErrorKind::CannotAssess,
+                JudgeErrorKind::CannotAssess,
             ),
             (
                 vec!["cannot_assess", "cannot_assess", "met"],
-                ErrorKind::CannotAssess,
+                JudgeErrorKind::CannotAssess,
             ),
-            (vec!["cannot_assess"], ErrorKind::CannotAssess),
+            (vec!["cannot_assess"], JudgeErrorKind::CannotAssess),
             // The lost vote could have decided.
-            (vec!["met", "not_met", "error"], ErrorKind::JudgeTransport),
-            (vec!["error"], ErrorKind::JudgeTransport),
+            (vec!["met", "not_met", "error"], JudgeErrorKind::Transport),
+            (vec!["error"], JudgeErrorKind::Transport),
         ] {
             let error = count(votes(&words)).unwrap_err();
             assert_eq!(error.kind, kind, "{words:?}");

@@ -1,4 +1,4 @@
-//! What verifiers look at: the answer, the tool calls, the changes of the world, its files.
+//! What a verifier may look at: the answer, the tool calls, the changes of the world, its files.
 //!
 //! Each piece is made once, when the first verifier asks for it, and shared by all. A piece that
 //! cannot be made is an error of the verifiers that ask for it and of no other.
@@ -7,7 +7,9 @@ mod artifact;
 mod changes;
 mod databases;
 mod db_diff;
+mod error;
 mod gateway_cli;
+mod limits;
 mod parts;
 mod rows;
 mod sql_dump;
@@ -24,16 +26,15 @@ use formats::trajectory::Trajectory;
 use snapshot::World;
 use tokio::sync::OnceCell;
 
-pub use self::artifact::{Artifact, Changes, PartOf};
-pub use self::databases::Answer;
-pub use self::db_diff::DatabaseChanges;
-pub use self::rows::WorldFile;
-pub use self::tool_calls::{EMPTY_OUTPUT, RecordedCall};
-pub use self::worlds::{FinalFile, InitialFile};
-
-pub(crate) use self::visible::display_path;
-use crate::error::EvalError;
-use crate::input::EvidenceLimits;
+pub use artifact::{Artifact, Changes, PartOf};
+pub use databases::Answer;
+pub use db_diff::DatabaseChanges;
+pub use error::EvidenceError;
+pub use limits::EvidenceLimits;
+pub use rows::WorldFile;
+pub use tool_calls::{EMPTY_OUTPUT, RecordedCall};
+pub use visible::display_path;
+pub use worlds::{FinalFile, InitialFile};
 
 /// One of the two worlds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -53,13 +54,16 @@ pub struct Evidence {
     answer: OnceLock<String>,
     calls: OnceLock<Vec<RecordedCall>>,
     hidden_calls: OnceLock<Vec<RecordedCall>>,
-    changes: OnceCell<Result<Arc<Changes>, EvalError>>,
-    rows: OnceCell<Result<Arc<DatabaseChanges>, EvalError>>,
+    changes: OnceCell<Result<Arc<Changes>, EvidenceError>>,
+    rows: OnceCell<Result<Arc<DatabaseChanges>, EvidenceError>>,
     goldens: Vec<PathBuf>,
 }
 
 impl Evidence {
-    pub(crate) fn new(
+    /// What can be seen of `trajectory` and of the worlds at two paths, each an archive or a
+    /// folder that `snapshot` can open. Nothing is read yet.
+    #[must_use]
+    pub fn new(
         trajectory: Trajectory,
         initial: PathBuf,
         after: PathBuf,
@@ -80,7 +84,8 @@ impl Evidence {
     }
 
     /// The same with other correct end states.
-    pub(crate) fn with_goldens(mut self, goldens: Vec<PathBuf>) -> Self {
+    #[must_use]
+    pub fn with_goldens(mut self, goldens: Vec<PathBuf>) -> Self {
         self.goldens = goldens;
         self
     }
@@ -94,12 +99,16 @@ impl Evidence {
     /// Runs `work` on the open world, on a thread where it may block.
     ///
     /// # Errors
-    /// [`EvalError`] of kind `helper` where the world cannot be read, and what `work` returns.
-    pub async fn in_world<T: Send + 'static>(
+    /// [`EvidenceError`] where the world cannot be read, and what `work` returns.
+    pub async fn in_world<T, E>(
         &self,
         side: Side,
-        work: impl FnOnce(&World, &EvidenceLimits) -> Result<T, EvalError> + Send + 'static,
-    ) -> Result<T, EvalError> {
+        work: impl FnOnce(&World, &EvidenceLimits) -> Result<T, E> + Send + 'static,
+    ) -> Result<T, E>
+    where
+        T: Send + 'static,
+        E: From<EvidenceError> + Send + 'static,
+    {
         let (what, path) = match side {
             Side::Initial => ("initial", self.initial.clone()),
             Side::Final => ("final", self.after.clone()),
@@ -115,14 +124,14 @@ impl Evidence {
     /// nothing where there is only one (`spec/grading.md` §6.3.9). It cannot write.
     ///
     /// # Errors
-    /// [`EvalError`] where there is no such database, or the query fails.
+    /// [`EvidenceError`] where there is no such database, or the query fails.
     pub async fn query(
         &self,
         side: Side,
         database: &str,
         sql: &str,
         parameters: Object,
-    ) -> Result<Answer, EvalError> {
+    ) -> Result<Answer, EvidenceError> {
         let (database, sql) = (database.to_owned(), sql.to_owned());
         self.in_world(side, move |world, limits| {
             databases::query(world, &database, &sql, &parameters, limits)
@@ -133,8 +142,8 @@ impl Evidence {
     /// The changed rows of all databases of the worlds.
     ///
     /// # Errors
-    /// [`EvalError`] of kind `helper` where a world cannot be read.
-    pub async fn database_changes(&self) -> Result<Arc<DatabaseChanges>, EvalError> {
+    /// [`EvidenceError`] where a world cannot be read.
+    pub async fn database_changes(&self) -> Result<Arc<DatabaseChanges>, EvidenceError> {
         self.rows
             .get_or_init(|| async {
                 let (initial, after) = (self.initial.clone(), self.after.clone());
@@ -204,8 +213,8 @@ impl Evidence {
     /// What changed between the two worlds, with contents.
     ///
     /// # Errors
-    /// [`EvalError`] of kind `helper` where a world cannot be read.
-    pub async fn changes(&self) -> Result<Arc<Changes>, EvalError> {
+    /// [`EvidenceError`] where a world cannot be read.
+    pub async fn changes(&self) -> Result<Arc<Changes>, EvidenceError> {
         self.changes
             .get_or_init(|| async {
                 let (initial, after) = (self.initial.clone(), self.after.clone());
@@ -222,11 +231,11 @@ impl Evidence {
     /// The files of the final world whose display path `wanted` accepts, unchanged ones included.
     ///
     /// # Errors
-    /// [`EvalError`] of kind `helper` where the world cannot be read.
+    /// [`EvidenceError`] where the world cannot be read.
     pub async fn final_files(
         &self,
         wanted: impl Fn(&str) -> bool + Send + 'static,
-    ) -> Result<Vec<FinalFile>, EvalError> {
+    ) -> Result<Vec<FinalFile>, EvidenceError> {
         let after = self.after.clone();
         let limits = Arc::clone(&self.limits);
         blocking("reading the final world", move || {
@@ -239,11 +248,11 @@ impl Evidence {
     /// sheet or slide of each. Those that are not there or cannot be read are left out.
     ///
     /// # Errors
-    /// [`EvalError`] of kind `helper` where the world cannot be read.
+    /// [`EvidenceError`] where the world cannot be read.
     pub async fn initial_files(
         &self,
         wanted: Vec<(String, Option<usize>)>,
-    ) -> Result<Vec<InitialFile>, EvalError> {
+    ) -> Result<Vec<InitialFile>, EvidenceError> {
         let initial = self.initial.clone();
         let limits = Arc::clone(&self.limits);
         blocking("reading the initial world", move || {
@@ -254,13 +263,20 @@ impl Evidence {
 }
 
 /// Runs `work` on a thread where it may block. A panic is the error of this piece of evidence.
-async fn blocking<T: Send + 'static>(
+async fn blocking<T, E>(
     what: &'static str,
-    work: impl FnOnce() -> Result<T, EvalError> + Send + 'static,
-) -> Result<T, EvalError> {
+    work: impl FnOnce() -> Result<T, E> + Send + 'static,
+) -> Result<T, E>
+where
+    T: Send + 'static,
+    E: From<EvidenceError> + Send + 'static,
+{
     match tokio::task::spawn_blocking(work).await {
         Ok(result) => result,
-        Err(error) => Err(EvalError::helper(format!("{what} was ended: {error}"))),
+        Err(error) => {
+            let text = format!("{what} was ended: {error}");
+            Err(EvidenceError::unreadable(text).into())
+        }
     }
 }
 

@@ -6,9 +6,9 @@ use extract::{ChangeLimits, Content, Happened, TableChange, content_changes, is_
 use serde_json::{Map, Value, json};
 use snapshot::{Entry, World};
 
-use super::rows::WorldFile;
-use super::worlds;
-use crate::error::EvalError;
+use crate::error::EvidenceError;
+use crate::rows::WorldFile;
+use crate::worlds;
 
 /// The tables of all databases that are not the same.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -29,7 +29,8 @@ impl DatabaseChanges {
     }
 
     /// Only the databases whose path is one of `names` or ends in one.
-    pub(crate) fn only(&self, names: &[&str]) -> Self {
+    #[must_use]
+    pub fn only(&self, names: &[&str]) -> Self {
         let wanted = |path: &str| {
             let path = path.to_lowercase();
             names.iter().any(|name| {
@@ -125,7 +126,7 @@ fn details(table: &TableChange) -> Vec<String> {
 }
 
 /// Compares the databases of two worlds.
-pub(super) fn between(initial: &Path, after: &Path) -> Result<DatabaseChanges, EvalError> {
+pub(crate) fn between(initial: &Path, after: &Path) -> Result<DatabaseChanges, EvidenceError> {
     let before = worlds::open("initial", initial)?;
     let after = worlds::open("final", after)?;
     let mut changes = DatabaseChanges::default();
