@@ -262,8 +262,10 @@ pub(crate) struct StubFlags {
 /// A provider with a stub.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum StubProvider {
-    /// OpenAI's chat completions
+    /// OpenAI's chat completions and responses
     Openai,
+    /// OpenAI's models at Azure's addresses
+    Azure,
     /// Anthropic's messages
     Anthropic,
 }

@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use futures::FutureExt;
 use program::Refused;
 use testkit::anthropic::Anthropic;
+use testkit::azure::Azure;
 use testkit::openai::OpenAi;
 use testkit::stub::{Interface, Options, Script, serve};
 use tokio_util::sync::CancellationToken;
@@ -40,6 +41,10 @@ pub(crate) async fn stub(flags: &StubFlags) -> Result<ExitCode, Refused> {
         StubProvider::Openai => (
             hint::<OpenAi>(address),
             serve::<OpenAi>(listener, options, cancel).boxed(),
+        ),
+        StubProvider::Azure => (
+            hint::<Azure>(address),
+            serve::<Azure>(listener, options, cancel).boxed(),
         ),
         StubProvider::Anthropic => (
             hint::<Anthropic>(address),

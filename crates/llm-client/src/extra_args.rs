@@ -21,12 +21,23 @@ const SETTINGS: &[&str] = &[
     "extra_body",
     "drop_params",
     "reasoning",
+    "api",
+    "api_version",
 ];
 
 /// Most attempts that `num_retries` may ask for.
 const MOST_RETRIES: u64 = 100;
 /// Longest `timeout`, in seconds: one day.
 const LONGEST_TIMEOUT: f64 = 86_400.0;
+
+/// OpenAI's interfaces for chats, by the values of the extra argument `api`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Api {
+    /// `chat_completions`.
+    ChatCompletions,
+    /// `responses`.
+    Responses,
+}
 
 /// The settings among the extra arguments of a call.
 #[derive(Debug, Default)]
@@ -43,6 +54,12 @@ pub(crate) struct Settings<'a> {
     pub(crate) body: Option<&'a Object>,
     /// `reasoning.effort`, the Responses API's place for `reasoning_effort`.
     pub(crate) reasoning_effort: Option<&'a Value>,
+    /// `reasoning.summary`: what the model thought is to be told in short.
+    pub(crate) reasoning_summary: Option<&'a Value>,
+    /// Which of OpenAI's interfaces the call goes to, where it is not left to the model.
+    pub(crate) api: Option<Api>,
+    /// The version of Azure's interface.
+    pub(crate) api_version: Option<&'a str>,
     /// Another base URL.
     pub(crate) api_base: Option<&'a str>,
     /// Another key.
@@ -83,14 +100,22 @@ impl<'a> Settings<'a> {
                     settings.body = Some(body);
                 }
                 "reasoning" => {
-                    let effort = value.get("effort").ok_or_else(|| {
-                        wrong(
+                    let told = |key: &str| value.get(key).filter(|value| !value.is_null());
+                    settings.reasoning_effort = told("effort");
+                    settings.reasoning_summary = told("summary");
+                    if settings.reasoning_effort.is_none() && settings.reasoning_summary.is_none() {
+                        return Err(wrong(
                             "reasoning",
-                            "an object with `effort` (`extra_body` takes other forms)",
+                            "an object with `effort` or `summary` (`extra_body` takes other forms)",
                             value,
-                        )
-                    })?;
-                    settings.reasoning_effort = Some(effort).filter(|effort| !effort.is_null());
+                        ));
+                    }
+                }
+                "api" => settings.api = Some(api(value)?),
+                "api_version" => {
+                    let version = value.as_str();
+                    settings.api_version =
+                        Some(version.ok_or_else(|| wrong(name, "a string", value))?);
                 }
                 "api_base" | "base_url" => {
                     settings.api_base = Some(
@@ -123,6 +148,14 @@ pub(crate) fn parameters(extra_args: &Object) -> impl Iterator<Item = (&str, &Va
 
 fn wrong(name: &str, wanted: &str, value: &Value) -> String {
     format!("extra argument `{name}` must be {wanted}, got {value}")
+}
+
+fn api(value: &Value) -> Result<Api, String> {
+    match value.as_str() {
+        Some("chat_completions") => Ok(Api::ChatCompletions),
+        Some("responses") => Ok(Api::Responses),
+        _ => Err(wrong("api", "`chat_completions` or `responses`", value)),
+    }
 }
 
 fn seconds(value: &Value) -> Result<Duration, String> {
@@ -219,7 +252,11 @@ mod tests {
             ),
             (
                 json!({"reasoning": "high"}),
-                "`reasoning` must be an object with `effort`",
+                "`reasoning` must be an object with `effort` or `summary`",
+            ),
+            (
+                json!({"api": "completions"}),
+                "`api` must be `chat_completions` or `responses`, got \"completions\"",
             ),
             (
                 json!({"extra_headers": {"a b": "c"}}),

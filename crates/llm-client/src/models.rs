@@ -9,14 +9,17 @@ use formats::Object;
 use secrecy::{ExposeSecret, SecretString};
 
 use crate::error::ModelNameError;
-use crate::extra_args::Settings;
+use crate::extra_args::{Api, Settings};
 use crate::model::{Model, RetryPolicy};
 use crate::prices::{Price, price_of};
 use crate::provider::Provider;
 use crate::providers::Endpoint;
 use crate::providers::anthropic::Anthropic;
-use crate::providers::openai::{Dialect, OpenAi};
+use crate::providers::azure::{Credentials, Deployment};
+use crate::providers::exchange::Server;
+use crate::providers::openai::{Choice, Dialect, EitherInterface, OpenAi};
 use crate::providers::presets::{self, Preset, Wire};
+use crate::providers::responses::Responses;
 use crate::providers::scripted::Scripted;
 
 /// How long connecting to a server may take.
@@ -134,6 +137,12 @@ impl Models {
         if settings.api_base.is_none()
             && let Some((base, key)) = self.proxy()
         {
+            if settings.api == Some(Api::Responses) {
+                return Err(invalid(
+                    name,
+                    "the proxy is asked over chat completions; the extra argument `api` cannot be `responses`",
+                ));
+            }
             let key = settings.api_key.map_or(key, SecretString::from);
             let endpoint = self.endpoint(name, base.expose_secret(), Some(key))?;
             // The proxy routes by the whole name; its own prefix is for us.
@@ -142,20 +151,28 @@ impl Models {
             } else {
                 name
             };
-            return Ok(Arc::new(OpenAi::new(
-                provider,
-                wire_name,
-                endpoint.with_attribution(),
-                Dialect::Proxy,
-                self.connection(name, base.expose_secret())?,
-            )));
+            let server = Server {
+                provider: provider.to_owned(),
+                endpoint: endpoint.with_attribution(),
+                http: self.connection(name, base.expose_secret())?,
+            };
+            return Ok(Arc::new(OpenAi::new(server, wire_name, Dialect::Proxy)));
         }
         let Some(preset) = presets::find(provider) else {
             return Err(self.unusable(name, provider));
         };
+        if settings.api.is_some() && !preset.wire.is_openai() {
+            return Err(invalid(
+                name,
+                format!(
+                    "provider `{provider}` has one interface; the extra argument `api` is for OpenAI's"
+                ),
+            ));
+        }
         Ok(match preset.wire {
             Wire::ChatCompletions => Arc::new(self.openai(name, preset, rest, settings)?),
             Wire::AnthropicMessages => Arc::new(self.anthropic(name, preset, rest, settings)?),
+            Wire::Azure => Arc::new(self.azure(name, preset, rest, settings)?),
         })
     }
 
@@ -166,7 +183,7 @@ impl Models {
         preset: &Preset,
         rest: &str,
         settings: &Settings<'_>,
-    ) -> Result<OpenAi, ModelNameError> {
+    ) -> Result<EitherInterface, ModelNameError> {
         let base = self.base_url(name, preset, settings)?;
         let key = self.key(name, preset, settings)?;
         let mut endpoint = self.endpoint(name, &base, key)?;
@@ -190,8 +207,69 @@ impl Models {
         } else {
             Dialect::of_host(endpoint.host())
         };
+        let choice = match (preset.name, dialect) {
+            ("openai", Dialect::OpenAi) => Choice::ByNeed,
+            ("openai", _) => Choice::ByStatedNeed,
+            _ => Choice::Fixed(Api::ChatCompletions),
+        };
+        let server = Server {
+            provider: preset.name.to_owned(),
+            endpoint,
+            http: self.connection(name, &base)?,
+        };
+        let by_prefix = rest
+            .strip_prefix("responses/")
+            .filter(|_| preset.name == "openai");
+        let model = by_prefix.unwrap_or(rest);
+        Ok(EitherInterface {
+            model: model.to_owned(),
+            choice: by_prefix.map_or(choice, |_| Choice::Fixed(Api::Responses)),
+            chat: OpenAi::new(server.clone(), model, dialect),
+            responses: Responses::new(server, model),
+        })
+    }
+
+    /// A deployment of an OpenAI model at Azure.
+    fn azure(
+        &self,
+        name: &str,
+        preset: &Preset,
+        rest: &str,
+        settings: &Settings<'_>,
+    ) -> Result<EitherInterface, ModelNameError> {
+        let base = self.base_url(name, preset, settings)?;
+        let token = self.first_set(presets::AZURE_TOKEN_VARIABLES);
+        let credentials = match (self.key(name, preset, settings)?, token) {
+            (Some(key), _) => Credentials::Key(key),
+            (None, Some(token)) => Credentials::Token(token.clone()),
+            (None, None) => {
+                let variables = [preset.key_variables[0], presets::AZURE_TOKEN_VARIABLES[0]];
+                return Err(ModelNameError::NoCredentials {
+                    name: name.to_owned(),
+                    variables: variables.join(" or "),
+                });
+            }
+        };
+        let version = settings.api_version.or_else(|| {
+            self.first_set(presets::AZURE_VERSION_VARIABLES)
+                .map(ExposeSecret::expose_secret)
+        });
+        let by_prefix = rest.strip_prefix("responses/");
+        let model = by_prefix.unwrap_or(rest);
+        let Deployment { chat, responses } = Deployment::new(model, &base, version, credentials)
+            .map_err(|reason| invalid(name, reason))?;
         let http = self.connection(name, &base)?;
-        Ok(OpenAi::new(preset.name, rest, endpoint, dialect, http))
+        let server = |endpoint| Server {
+            provider: preset.name.to_owned(),
+            endpoint,
+            http: http.clone(),
+        };
+        Ok(EitherInterface {
+            model: model.to_owned(),
+            choice: by_prefix.map_or(Choice::ByNeed, |_| Choice::Fixed(Api::Responses)),
+            chat: OpenAi::new(server(chat), model, Dialect::OpenAi),
+            responses: Responses::new(server(responses), model),
+        })
     }
 
     /// A model of a server that speaks Anthropic's format.

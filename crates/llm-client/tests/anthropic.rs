@@ -7,67 +7,27 @@
     reason = "test code"
 )]
 
-use std::sync::Mutex;
-use std::time::Duration;
+mod calls;
 
+use calls::{PICTURE, ask, ask_with, listen, object, quick};
 use formats::Object;
 use formats::chat::{Block, Message, ToolDefinition};
-use llm_client::{
-    CallLabels, ChatError, ChatErrorKind, ChatRequest, ChatResponse, Delta, FinishReason, Model,
-    ModelNameError, Models, RetryPolicy,
-};
+use llm_client::{ChatErrorKind, FinishReason, Model, ModelNameError, Models};
 use serde_json::{Value, json};
 use testkit::anthropic::{AnthropicStub, Fault, Script, Turn};
-
-const PATIENCE: Duration = Duration::from_secs(30);
-const PICTURE: &str = "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR42mNoAAAAggCB2kUIOwAAAABJRU5ErkJggg==";
-
-fn object(value: &Value) -> Object {
-    value.as_object().unwrap().clone()
-}
 
 async fn stub(turns: impl IntoIterator<Item = Turn>) -> AnthropicStub {
     AnthropicStub::start(Script::new(turns)).await.unwrap()
 }
 
 fn models(stub: &AnthropicStub) -> Models {
-    Models::new(stub.variables()).with_retry(RetryPolicy {
-        attempts: 4,
-        first_wait: Duration::from_millis(1),
-        longest_wait: Duration::from_millis(20),
-        total: PATIENCE,
-    })
+    Models::new(stub.variables()).with_retry(quick())
 }
 
 fn model(stub: &AnthropicStub) -> Model {
     models(stub)
         .resolve("anthropic/claude-sonnet-4-5", &Object::new())
         .unwrap()
-}
-
-fn request<'a>(messages: &'a [Message], extra_args: &'a Object) -> ChatRequest<'a> {
-    ChatRequest {
-        messages,
-        tools: &[],
-        extra_args,
-        timeout: PATIENCE,
-        labels: CallLabels::default(),
-    }
-}
-
-/// Asks, and tells the kinds of the failures that were repeated.
-async fn ask(
-    model: &Model,
-    extra_args: Value,
-) -> (Result<ChatResponse, ChatError>, Vec<ChatErrorKind>) {
-    let repeated = Mutex::new(Vec::new());
-    let messages = [Message::user("hi")];
-    let answer = model
-        .chat(request(&messages, &object(&extra_args)), &|notice| {
-            repeated.lock().unwrap().push(notice.error.kind);
-        })
-        .await;
-    (answer, repeated.into_inner().unwrap())
 }
 
 /// Thinking, a text, a call whose result is a picture, and the end: streamed, with marks, under the
@@ -102,18 +62,10 @@ async fn a_tool_loop_with_thinking_and_pictures_goes_there_and_back() {
     )];
     let extra_args = object(&json!({"reasoning_effort": "low"}));
     let mut messages = vec![Message::system("Be brief."), Message::user("What is it?")];
-    let ask = async |messages: &[Message]| {
-        let request = ChatRequest {
-            tools: &tools,
-            ..request(messages, &extra_args)
-        };
-        model
-            .chat(request, &|notice| panic!("{}", notice.error))
-            .await
-            .unwrap()
-    };
     for round in 0..2 {
-        let answer = ask(&messages).await;
+        let answer = ask_with(&model, &messages, &tools, &extra_args)
+            .await
+            .unwrap();
         assert_eq!(answer.finish_reason, FinishReason::ToolCalls);
         let call = &answer.message.tool_calls[0];
         assert_eq!(call.function.name, "screen.shot");
@@ -126,7 +78,9 @@ async fn a_tool_loop_with_thinking_and_pictures_goes_there_and_back() {
             vec![Block::text("See:"), Block::image_url(PICTURE)],
         ));
     }
-    let last = ask(&messages).await;
+    let last = ask_with(&model, &messages, &tools, &extra_args)
+        .await
+        .unwrap();
     assert_eq!(last.message.text(), "It is grey.");
     assert_eq!(stub.refusals(), Vec::<String>::new());
     assert!(last.request_id.is_some());
@@ -181,29 +135,12 @@ async fn deltas_are_told_while_they_come() {
         json!([{"type": "thinking", "thinking": "hmm"}]),
     )])
     .await;
-    let told = Mutex::new((String::new(), String::new(), String::new()));
-    let messages = [Message::user("hi")];
-    let extra_args = object(&json!({"max_tokens": 100}));
     let tools = [ToolDefinition::new("f", "", json!({}))];
-    let request = ChatRequest {
-        tools: &tools,
-        ..request(&messages, &extra_args)
-    };
-    let answer = model(&stub)
-        .chat_streaming(request, &|_| {}, &|delta| {
-            let mut told = told.lock().unwrap();
-            match delta {
-                Delta::Reasoning(text) => told.0.push_str(text),
-                Delta::Call { index, name } => told.1.push_str(&format!("{index} {name}")),
-                Delta::Arguments { index: 0, text } => told.2.push_str(text),
-                other => panic!("{other:?}"),
-            }
-        })
-        .await
-        .unwrap();
-    let (reasoning, call, arguments) = told.into_inner().unwrap();
-    assert_eq!((reasoning.as_str(), call.as_str()), ("hmm", "0 f"));
-    assert_eq!(arguments, "{\"a\":1}");
+    let (answer, heard) = listen(&model(&stub), &tools, json!({"max_tokens": 100})).await;
+    let answer = answer.unwrap();
+    assert_eq!(heard.reasoning, "hmm");
+    assert_eq!(heard.calls, ["f"]);
+    assert_eq!(heard.arguments, ["{\"a\":1}"]);
     assert_eq!(answer.message.reasoning_content(), Some("hmm"));
     assert_eq!(stub.requests()[0].body["stream"], true);
 }
@@ -221,11 +158,9 @@ async fn cut_off_arguments_are_kept_and_sent_as_an_object() {
     let mut messages = vec![Message::user("hi")];
     let extra_args = Object::new();
     for _ in 0..2 {
-        let request = ChatRequest {
-            tools: &tools,
-            ..request(&messages, &extra_args)
-        };
-        let answer = model(&stub).chat(request, &|_| panic!()).await.unwrap();
+        let answer = ask_with(&model(&stub), &messages, &tools, &extra_args)
+            .await
+            .unwrap();
         if let Some(call) = answer.message.tool_calls.first() {
             assert_eq!(answer.finish_reason, FinishReason::Length);
             assert_eq!(call.function.arguments, cut);

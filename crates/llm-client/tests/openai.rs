@@ -7,33 +7,17 @@
     reason = "test code"
 )]
 
-use std::sync::Mutex;
-use std::time::Duration;
+mod calls;
 
+use calls::{ask, object, quick, request};
 use formats::Object;
 use formats::chat::{Block, Message, ToolCall, ToolDefinition};
 use llm_client::{
-    CallLabels, ChatError, ChatErrorKind, ChatRequest, ChatResponse, FinishReason, Model,
-    ModelNameError, Models, RetryPolicy,
+    CallLabels, ChatErrorKind, ChatRequest, FinishReason, Model, ModelNameError, Models,
+    RetryPolicy,
 };
 use serde_json::{Value, json};
 use testkit::openai::{Fault, OpenAiStub, Options, Script, Turn};
-
-const PATIENCE: Duration = Duration::from_secs(30);
-
-fn object(value: &Value) -> Object {
-    value.as_object().unwrap().clone()
-}
-
-/// Quick retries, so that a test does not wait.
-fn quick() -> RetryPolicy {
-    RetryPolicy {
-        attempts: 4,
-        first_wait: Duration::from_millis(1),
-        longest_wait: Duration::from_millis(20),
-        total: PATIENCE,
-    }
-}
 
 async fn stub(turns: impl IntoIterator<Item = Turn>) -> OpenAiStub {
     OpenAiStub::start(Script::new(turns)).await.unwrap()
@@ -44,28 +28,6 @@ fn model(stub: &OpenAiStub) -> Model {
         .with_retry(quick())
         .resolve("openai/gpt-4.1", &Object::new())
         .unwrap()
-}
-
-fn request<'a>(messages: &'a [Message], extra_args: &'a Object) -> ChatRequest<'a> {
-    ChatRequest {
-        messages,
-        tools: &[],
-        extra_args,
-        timeout: PATIENCE,
-        labels: CallLabels::default(),
-    }
-}
-
-/// Asks, and tells the kinds of the failures that were repeated.
-async fn ask(model: &Model) -> (Result<ChatResponse, ChatError>, Vec<ChatErrorKind>) {
-    let repeated = Mutex::new(Vec::new());
-    let messages = [Message::user("hi")];
-    let answer = model
-        .chat(request(&messages, &Object::new()), &|notice| {
-            repeated.lock().unwrap().push(notice.error.kind);
-        })
-        .await;
-    (answer, repeated.into_inner().unwrap())
 }
 
 #[tokio::test]
@@ -158,7 +120,7 @@ async fn what_passes_is_repeated() {
         Turn::says("at last"),
     ])
     .await;
-    let (answer, repeated) = ask(&model(&stub)).await;
+    let (answer, repeated) = ask(&model(&stub), json!({})).await;
     let answer = answer.unwrap();
     assert_eq!(
         (answer.attempts, answer.message.text().as_ref()),
@@ -211,7 +173,7 @@ async fn broken_answers_have_their_kinds() {
     for (turn, kind, text) in cases {
         let stub = stub([turn]).await;
         let model = model(&stub).with_retry(RetryPolicy::never());
-        let (answer, repeated) = ask(&model).await;
+        let (answer, repeated) = ask(&model, json!({})).await;
         let error = answer.unwrap_err();
         assert_eq!(error.kind, kind, "{error}");
         assert!(error.is_retryable() && repeated.is_empty());
@@ -239,7 +201,7 @@ async fn nothing_permanent_is_repeated() {
     ];
     for (turn, kind) in cases {
         let stub = stub([turn, Turn::says("not asked for")]).await;
-        let (answer, repeated) = ask(&model(&stub)).await;
+        let (answer, repeated) = ask(&model(&stub), json!({})).await;
         assert_eq!(answer.unwrap_err().kind, kind);
         assert!(repeated.is_empty());
         assert_eq!(stub.turns_left(), 1);
@@ -309,7 +271,7 @@ async fn no_secret_is_told() {
     let model = models.resolve("openai/m", &Object::new()).unwrap();
     assert!(!format!("{model:?}").contains("secret"));
     // The stub repeats the wrong key, as servers do.
-    let error = ask(&model).await.0.unwrap_err();
+    let error = ask(&model, json!({})).await.0.unwrap_err();
     assert_eq!(error.kind, ChatErrorKind::Auth);
     assert!(error.message.contains("Incorrect API key"), "{error}");
     assert!(!format!("{error} {error:?}").contains("secret"), "{error}");

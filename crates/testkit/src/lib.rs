@@ -4,6 +4,7 @@
 //! refuses what the real one refuses, so that a client that passes here passes there.
 
 pub mod anthropic;
+pub mod azure;
 pub mod mcp;
 pub mod openai;
 pub mod stub;

@@ -18,6 +18,8 @@ pub(crate) struct Endpoint {
     host: String,
     key: SecretString,
     headers: HeaderMap,
+    /// A parameter of every address, such as the version of the interface.
+    query: Option<(&'static str, String)>,
     attribution: bool,
 }
 
@@ -57,6 +59,7 @@ impl Endpoint {
             host,
             key: key.unwrap_or_default(),
             headers,
+            query: None,
             attribution: false,
         })
     }
@@ -66,6 +69,19 @@ impl Endpoint {
         let value = HeaderValue::try_from(value)
             .map_err(|_| "has characters that no HTTP header may have".to_owned())?;
         self.headers.insert(HeaderName::from_static(name), value);
+        Ok(self)
+    }
+
+    /// The same server with the parameter `name` in every address. The error says what is wrong with
+    /// its value.
+    pub(crate) fn with_query(mut self, name: &'static str, value: &str) -> Result<Self, String> {
+        let fits = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
+        if value.is_empty() || !value.bytes().all(fits) {
+            return Err(format!(
+                "`{value}` has characters other than letters, digits, `-`, `_` and `.`"
+            ));
+        }
+        self.query = Some((name, value.to_owned()));
         Ok(self)
     }
 
@@ -116,7 +132,10 @@ impl Endpoint {
 
     /// The address of `path` (with a slash in front) at the server.
     pub(crate) fn address(&self, path: &str) -> String {
-        format!("{}{path}", self.base)
+        match &self.query {
+            Some((name, value)) => format!("{}{path}?{name}={value}", self.base),
+            None => format!("{}{path}", self.base),
+        }
     }
 
     /// The host's name.

@@ -138,10 +138,23 @@ impl Answer<'_> {
                 text.trim()
             ))
         })?;
-        match failure::inside_success(&self.server.provider, &self.headers, &value) {
-            Some(error) => Err(self.server.without_key(error)),
+        match self.told(&value) {
+            Some(error) => Err(error),
             None => Ok(value),
         }
+    }
+
+    /// The error that stands in `value`, which came under a good status, if one does.
+    pub(crate) fn told(&self, value: &Value) -> Option<ChatError> {
+        let error = failure::inside_success(&self.server.provider, &self.headers, value)?;
+        Some(self.server.without_key(error))
+    }
+
+    /// The error that this answer ended before it was whole.
+    pub(crate) fn broken_off(&self, message: &str) -> ChatError {
+        let mut error = self.server.error(ChatErrorKind::Connection, message);
+        error.request_id = failure::request_id(&self.headers);
+        error
     }
 
     /// The error that this answer is not what was promised.

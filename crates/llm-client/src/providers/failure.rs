@@ -46,6 +46,14 @@ const CREDIT_TEXTS: &[&str] = &[
     "budget has been exceeded",
 ];
 
+/// Headers with the id of a request, by provider.
+const REQUEST_IDS: &[&str] = &[
+    "x-request-id",
+    "request-id",
+    "apim-request-id",
+    "x-litellm-call-id",
+];
+
 /// What a refusal says, as far as it can be read.
 #[derive(Debug, Default)]
 struct Said {
@@ -130,7 +138,7 @@ pub(crate) fn inside_success(
 
 /// The provider's id of the request.
 pub(crate) fn request_id(headers: &HeaderMap) -> Option<String> {
-    ["x-request-id", "request-id", "x-litellm-call-id"]
+    REQUEST_IDS
         .iter()
         .find_map(|name| headers.get(*name)?.to_str().ok())
         .map(|id| clipped(id, 200))
@@ -152,6 +160,12 @@ fn read(body: &Value) -> Said {
         .or_else(|| text("message"))
         .or_else(|| text("detail"))
         .map_or_else(|| error.to_string(), str::to_owned);
+    let filtered = filtered(error);
+    let message = if filtered.is_empty() {
+        message
+    } else {
+        format!("{message} (filtered for {})", filtered.join(", "))
+    };
     let words: Vec<&str> = ["code", "type", "status"]
         .into_iter()
         .filter_map(text)
@@ -180,6 +194,25 @@ fn read(body: &Value) -> Said {
     }
 }
 
+/// What Azure's filter found, such as `hate (high)`.
+fn filtered(error: &Value) -> Vec<String> {
+    let inner = error.get("innererror").or_else(|| error.get("inner_error"));
+    let results = ["content_filter_result", "content_filter_results"];
+    let result =
+        inner.and_then(|inner| results.iter().find_map(|key| inner.get(*key)?.as_object()));
+    result
+        .into_iter()
+        .flatten()
+        .filter(|(_, found)| found.get("filtered") == Some(&Value::Bool(true)))
+        .map(
+            |(name, found)| match found.get("severity").and_then(Value::as_str) {
+                Some(severity) => format!("{name} ({severity})"),
+                None => name.clone(),
+            },
+        )
+        .collect()
+}
+
 fn status_of_words(words: &str) -> Option<u16> {
     let status = |word: &str| match word {
         "server_error" | "api_error" | "internal_error" | "internal_server_error" => Some(500),
@@ -194,6 +227,8 @@ fn status_of_words(words: &str) -> Option<u16> {
         "authentication_error" | "invalid_api_key" => Some(401),
         "permission_error" => Some(403),
         "not_found_error" | "model_not_found" => Some(404),
+        // Codes of failed responses: bad pictures above all.
+        word if word.starts_with("invalid_") || word.contains("image") => Some(400),
         _ => None,
     };
     words.split(' ').find_map(status)

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::failure;
 use crate::call::{CallLabels, ChatRequest};
-use crate::error::ChatError;
+use crate::error::{ChatError, ChatErrorKind};
 
 /// Vectors by name.
 pub(crate) type Vectors = BTreeMap<String, Value>;
@@ -122,6 +122,99 @@ pub(crate) fn edited(mut value: Value, edits: &[Edit]) -> Value {
         }
     }
     value
+}
+
+/// Checks our request for each vector, as `ours` makes it by name and vector: LiteLLM's body, unless
+/// `expected` has something else.
+pub(crate) fn check_requests(
+    vectors: &Vectors,
+    mut expected: BTreeMap<&'static str, Outcome>,
+    ours: impl Fn(&str, &Value) -> Result<Value, String>,
+) {
+    for (name, vector) in vectors {
+        let ours = ours(name, vector);
+        let theirs = &vector["request"]["body"];
+        match expected.remove(name.as_str()) {
+            Some(Outcome::Refused(reason)) => {
+                let error = ours.expect_err(name);
+                assert!(error.contains(reason), "{name}: {error}");
+            }
+            Some(Outcome::Changed(edits)) => {
+                let theirs = edited(theirs.clone(), &edits);
+                assert_eq!(ours.expect(name), theirs, "{name}");
+            }
+            Some(Outcome::Whole(body)) => assert_eq!(ours.expect(name), body, "{name}"),
+            None => assert_eq!(&ours.expect(name), theirs, "{name}"),
+        }
+    }
+    assert!(expected.is_empty(), "no such vector: {:?}", expected.keys());
+}
+
+/// Checks our error for each answer that is no success: kind and retryability as in `expected`, and
+/// status and message as they came. `also` looks at the body and the error.
+pub(crate) fn check_errors(
+    provider: &str,
+    vectors: &Vectors,
+    mut expected: BTreeMap<&'static str, (ChatErrorKind, bool)>,
+    also: impl Fn(&str, &Value, &ChatError),
+) {
+    for (name, vector) in vectors {
+        let response = &vector["provider_response"];
+        let is_success = |status: u64| status < 300;
+        if response["status"].as_u64().is_none_or(is_success) {
+            continue;
+        }
+        let error = error(provider, response);
+        let (kind, retryable) = expected.remove(name.as_str()).expect(name);
+        assert_eq!(
+            (error.kind, error.is_retryable()),
+            (kind, retryable),
+            "{name}"
+        );
+        assert_eq!(error.status.map(u64::from), response["status"].as_u64());
+        let said = response["body"]["error"]["message"].as_str();
+        assert!(
+            said.is_none_or(|said| error.message.contains(said)),
+            "{name}: {error}"
+        );
+        also(name, &response["body"], &error);
+    }
+    assert!(expected.is_empty(), "no such vector: {:?}", expected.keys());
+}
+
+/// The error that stands in an answer of good status.
+pub(crate) fn error_in_success(provider: &str, body: &Value) -> ChatError {
+    failure::inside_success(provider, &HeaderMap::new(), body).unwrap()
+}
+
+/// Checks that each vector with one of `verdicts` is in one of the `tables`.
+pub(crate) fn check_verdicts<'t>(
+    vectors: &Vectors,
+    verdicts: &[&str],
+    tables: impl IntoIterator<Item = &'t str>,
+) {
+    let known: Vec<&str> = tables.into_iter().collect();
+    for (name, vector) in vectors {
+        let verdict = vector["verdict"].as_str().unwrap();
+        assert!(
+            !verdicts.contains(&verdict) || known.contains(&name.as_str()),
+            "{name} is {verdict}"
+        );
+    }
+}
+
+/// Sends each body by name to a stub, as `to` addresses it, and checks that it is taken.
+pub(crate) async fn check_stub_takes(
+    bodies: impl IntoIterator<Item = (String, Value)>,
+    to: impl Fn(&reqwest::Client, &Value) -> reqwest::RequestBuilder,
+) {
+    let client = reqwest::Client::builder().no_proxy().build().unwrap();
+    for (name, body) in bodies {
+        let response = to(&client, &body).json(&body).send().await.unwrap();
+        let status = response.status();
+        let answer = response.text().await.unwrap();
+        assert_eq!(status, 200, "{name}: {answer}\n{body}");
+    }
 }
 
 /// The error for an answer of a vector.

@@ -1,14 +1,16 @@
 //! The services that answer chat calls.
 
 pub(crate) mod anthropic;
+pub(crate) mod azure;
 mod endpoint;
-mod exchange;
+pub(crate) mod exchange;
 mod failure;
 #[cfg(test)]
 mod golden;
 mod media;
 pub(crate) mod openai;
 pub(crate) mod presets;
+pub(crate) mod responses;
 pub(crate) mod scripted;
 mod sse;
 

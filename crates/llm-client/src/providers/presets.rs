@@ -7,6 +7,15 @@ pub(crate) enum Wire {
     ChatCompletions,
     /// Anthropic's messages: `providers::anthropic`.
     AnthropicMessages,
+    /// OpenAI's formats at Azure's addresses: `providers::azure`.
+    Azure,
+}
+
+impl Wire {
+    /// Whether chats go over one of OpenAI's interfaces.
+    pub(crate) fn is_openai(self) -> bool {
+        matches!(self, Self::ChatCompletions | Self::Azure)
+    }
 }
 
 /// A provider: where its servers are, what they speak, which variables hold its credentials.
@@ -79,6 +88,15 @@ pub(crate) const PRESETS: &[Preset] = &[
         &["ANTHROPIC_API_KEY"],
     )
     .speaking(Wire::AnthropicMessages),
+    Preset {
+        name: "azure",
+        wire: Wire::Azure,
+        base_url: None,
+        base_variables: &["AZURE_API_BASE", "AZURE_OPENAI_ENDPOINT"],
+        key_variables: &["AZURE_API_KEY", "AZURE_OPENAI_API_KEY"],
+        // A token does as well.
+        needs_key: false,
+    },
     hosted(
         "openrouter",
         "https://openrouter.ai/api/v1",
@@ -184,12 +202,16 @@ pub(crate) const PRESETS: &[Preset] = &[
 ];
 
 /// Providers that need a translation of their own, which this version lacks.
-pub(crate) const NOT_YET: &[&str] = &["azure", "bedrock", "cohere", "gemini", "vertex_ai"];
+pub(crate) const NOT_YET: &[&str] = &["bedrock", "cohere", "gemini", "vertex_ai"];
 
 /// Base URL of a proxy that serves all providers (`spec/llm.md` §3, §20).
 pub(crate) const PROXY_BASE_VARIABLE: &str = "LITELLM_PROXY_API_BASE";
 /// Key of that proxy.
 pub(crate) const PROXY_KEY_VARIABLE: &str = "LITELLM_PROXY_API_KEY";
+/// The version of Azure's interface.
+pub(crate) const AZURE_VERSION_VARIABLES: &[&str] = &["AZURE_API_VERSION", "OPENAI_API_VERSION"];
+/// A token of Microsoft Entra ID.
+pub(crate) const AZURE_TOKEN_VARIABLES: &[&str] = &["AZURE_AD_TOKEN", "AZURE_OPENAI_AD_TOKEN"];
 /// Organisation of the account at OpenAI.
 pub(crate) const ORGANIZATION_VARIABLE: &str = "OPENAI_ORGANIZATION";
 /// Project of the account at OpenAI.
@@ -207,6 +229,8 @@ pub(crate) fn variables() -> impl Iterator<Item = &'static str> {
         .flat_map(|preset| preset.base_variables.iter().chain(preset.key_variables))
         .copied()
         .chain([ORGANIZATION_VARIABLE, PROJECT_VARIABLE])
+        .chain(AZURE_VERSION_VARIABLES.iter().copied())
+        .chain(AZURE_TOKEN_VARIABLES.iter().copied())
 }
 
 /// The names of all providers, for error messages.

@@ -8,10 +8,12 @@
 
 mod arguments;
 mod history;
+mod ids;
 mod names;
 mod schema;
 
 pub(crate) use arguments::sendable_arguments;
 pub(crate) use history::{Entry, NO_RESULT, mended};
+pub(crate) use ids::WireIds;
 pub(crate) use names::ToolNames;
 pub(crate) use schema::{complete_parameters, openai_parameters, rooted_parameters};

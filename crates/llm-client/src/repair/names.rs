@@ -91,7 +91,7 @@ fn mapped(name: &str) -> String {
 
 /// FNV-1a with 32 bits: small, and the same for all time, which the standard library's hasher does
 /// not promise.
-fn check_sum(bytes: &[u8]) -> u32 {
+pub(super) fn check_sum(bytes: &[u8]) -> u32 {
     bytes.iter().fold(0x811c_9dc5, |sum, byte| {
         (sum ^ u32::from(*byte)).wrapping_mul(0x0100_0193)
     })

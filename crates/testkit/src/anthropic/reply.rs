@@ -2,18 +2,12 @@
 
 use serde_json::{Value, json};
 
-use crate::stub::Turn;
+use crate::stub::{Turn, check_sum, halves};
 
 /// The signature of a thinking block with the text `thinking`: the same text has the same one, so that
 /// the stub knows its own again.
 pub(super) fn signature(thinking: &str) -> String {
-    // FNV-1a with 64 bits.
-    let sum = thinking
-        .bytes()
-        .fold(0xcbf2_9ce4_8422_2325_u64, |sum, byte| {
-            (sum ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-        });
-    format!("stub{sum:016x}")
+    format!("stub{:016x}", check_sum(thinking))
 }
 
 /// A message that says `turn`. `number` makes its ids, `request_bytes` its usage.
@@ -163,11 +157,4 @@ fn pieces<'t>(
         _ => Vec::new(),
     };
     (empty, deltas)
-}
-
-/// `text` in two pieces.
-fn halves(text: &str) -> [&str; 2] {
-    let middle = text.char_indices().nth(text.chars().count() / 2);
-    let (first, second) = text.split_at(middle.map_or(0, |(at, _)| at));
-    [first, second]
 }

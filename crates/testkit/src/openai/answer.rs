@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 use crate::stub::Turn;
 
 /// When every answer of a stub was made.
-const CREATED: u64 = 1_700_000_000;
+pub(super) const CREATED: u64 = 1_700_000_000;
 
 /// A chat completion that says `turn`. `number` makes its ids, `request_bytes` its usage.
 pub(super) fn completion(turn: &Turn, number: usize, model: &str, request_bytes: usize) -> Value {

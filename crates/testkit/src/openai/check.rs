@@ -4,6 +4,8 @@ mod messages;
 
 use serde_json::{Map, Value, json};
 
+pub(super) use messages::is_picture_address;
+
 use super::schema::{check_parameters, check_strict};
 
 /// A request that is refused.
@@ -194,7 +196,7 @@ fn check_tool_choice(body: &Map<String, Value>, tools: &[Value]) -> Result<(), R
 }
 
 /// Checks that `name` matches `^[a-zA-Z0-9_-]{1,64}$`.
-fn check_name(name: Option<&Value>, place: &str) -> Result<(), Refusal> {
+pub(super) fn check_name(name: Option<&Value>, place: &str) -> Result<(), Refusal> {
     let fits = name.and_then(Value::as_str).is_some_and(|name| {
         (1..=64).contains(&name.len())
             && name
@@ -296,18 +298,53 @@ fn check_response_format(body: &Map<String, Value>) -> Result<(), Refusal> {
     }
 }
 
-/// Reasoning models take the sampling parameters only at their defaults.
+/// Whether `model` is one of OpenAI's reasoning models.
+pub(super) fn is_reasoning_model(model: &str) -> bool {
+    ["gpt-5", "o1", "o3", "o4", "codex-mini"]
+        .iter()
+        .any(|prefix| model.starts_with(prefix))
+        && !model.contains("-chat")
+}
+
+/// Models that are served by the Responses interface only.
+const RESPONSES_ONLY: &[&str] = &[
+    "gpt-5-pro",
+    "gpt-5-codex",
+    "gpt-5.1-codex",
+    "o3-pro",
+    "codex-mini",
+];
+
+/// Reasoning models take the sampling parameters only at their defaults, and the newer ones no tools
+/// here while they reason.
 fn check_reasoning(body: &Map<String, Value>) -> Result<(), Refusal> {
     let model = body
         .get("model")
         .and_then(Value::as_str)
         .unwrap_or_default();
-    let reasons = ["gpt-5", "o1", "o3", "o4"]
-        .iter()
-        .any(|prefix| model.starts_with(prefix))
-        && !model.starts_with("gpt-5-chat");
-    if !reasons || body.get("reasoning_effort") == Some(&json!("none")) {
+    if RESPONSES_ONLY.iter().any(|only| model.starts_with(only)) {
+        return Err(Refusal {
+            message: "This model is only supported in v1/responses and not in v1/chat/completions."
+                .to_owned(),
+            param: Some("model".to_owned()),
+            code: None,
+        });
+    }
+    if !is_reasoning_model(model) || body.get("reasoning_effort") == Some(&json!("none")) {
         return Ok(());
+    }
+    let minor = model.strip_prefix("gpt-5.").and_then(|rest| {
+        let end = rest.find(|character: char| !character.is_ascii_digit());
+        rest[..end.unwrap_or(rest.len())].parse::<u32>().ok()
+    });
+    if minor.is_some_and(|minor| minor >= 4) && body.contains_key("tools") {
+        return Err(Refusal {
+            message: format!(
+                "Function tools with reasoning_effort are not supported for {model} in /v1/chat/completions. Please use /v1/responses instead."
+            ),
+            param: Some("reasoning_effort".to_owned()),
+            code: None,
+        });
     }
     for name in ["max_tokens", "stop", "logit_bias", "logprobs"] {
         if body.contains_key(name) {

@@ -1,4 +1,4 @@
-//! OpenAI's chat completions, scripted and strict.
+//! OpenAI's chat completions and its Responses interface, scripted and strict.
 //!
 //! [`OpenAiStub`] runs on a loopback port until it is dropped. Requests that the real interface
 //! refuses get its kind of error; all others get the next turn of the [`Script`]. Every request is
@@ -23,6 +23,7 @@
 
 mod answer;
 mod check;
+mod responses;
 mod schema;
 
 use std::io;
@@ -39,7 +40,7 @@ use check::Refusal;
 /// A running stub of OpenAI.
 pub type OpenAiStub = stub::Stub<OpenAi>;
 
-/// OpenAI's chat completions.
+/// OpenAI's chat completions, and its Responses interface at `/v1/responses`.
 #[derive(Debug)]
 pub enum OpenAi {}
 
@@ -64,7 +65,7 @@ impl Interface for OpenAi {
         "No API key was given in an Authorization header (Authorization: Bearer KEY)";
 
     fn is_chat(path: &str) -> bool {
-        matches!(path, "/v1/chat/completions" | "/chat/completions")
+        matches!(path, "/v1/chat/completions" | "/chat/completions") || is_responses(path)
     }
 
     fn key(received: &Received) -> Option<String> {
@@ -81,7 +82,12 @@ impl Interface for OpenAi {
     }
 
     fn check(received: &Received, lenient: bool) -> Result<(), Rejection> {
-        check::check(&received.body, lenient).map_err(|refusal| {
+        let checked = if is_responses(&received.path) {
+            responses::check(&received.body, lenient)
+        } else {
+            check::check(&received.body, lenient)
+        };
+        checked.map_err(|refusal| {
             let Refusal {
                 message,
                 param,
@@ -101,6 +107,9 @@ impl Interface for OpenAi {
     }
 
     fn turns_of_model(body: &Value) -> usize {
+        if body.get("input").is_some() {
+            return responses::turns_of_model(body);
+        }
         let messages = body.get("messages").and_then(Value::as_array);
         messages
             .into_iter()
@@ -110,6 +119,9 @@ impl Interface for OpenAi {
     }
 
     fn asked_for(body: &Value) -> Option<Value> {
+        if body.get("input").is_some() {
+            return responses::asked_for(body);
+        }
         let format = body.get("response_format")?;
         if format.get("type")?.as_str()? != "json_schema" {
             return None;
@@ -118,6 +130,9 @@ impl Interface for OpenAi {
     }
 
     fn reply(turn: &Turn, number: usize, received: &Received) -> Reply {
+        if is_responses(&received.path) {
+            return responses::reply(turn, number, &received.body, received.length);
+        }
         let model = received.body.get("model").and_then(Value::as_str);
         let model = model.unwrap_or_default();
         Reply::Json(answer::completion(turn, number, model, received.length))
@@ -139,6 +154,13 @@ impl Interface for OpenAi {
     }
 
     fn error_event(message: &str) -> String {
-        format!("data: {}\n\n", Self::error(500, message))
+        // Only the Responses interface streams here.
+        responses::event(&json!({
+            "type": "error", "code": "server_error", "message": message, "param": null
+        }))
     }
+}
+
+fn is_responses(path: &str) -> bool {
+    path.ends_with("/responses")
 }

@@ -143,3 +143,17 @@ pub enum Reply {
     /// The frames of a stream in AWS's binary form.
     Frames(Vec<Bytes>),
 }
+
+/// A sum that stands for `text`: FNV-1a with 64 bits.
+pub(crate) fn check_sum(text: &str) -> u64 {
+    text.bytes().fold(0xcbf2_9ce4_8422_2325, |sum, byte| {
+        (sum ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    })
+}
+
+/// `text` in two pieces.
+pub(crate) fn halves(text: &str) -> [&str; 2] {
+    let middle = text.char_indices().nth(text.chars().count() / 2);
+    let (first, second) = text.split_at(middle.map_or(0, |(at, _)| at));
+    [first, second]
+}

@@ -1,7 +1,7 @@
 //! From a chat history to Anthropic's system text and alternating turns (`spec/llm.md` §18.2).
 
 use std::borrow::Cow;
-use std::collections::{HashSet, VecDeque};
+use std::collections::VecDeque;
 
 use formats::chat::{Message, Role, ToolCall};
 use serde_json::Value;
@@ -10,7 +10,10 @@ use serde_json::value::RawValue;
 use super::answer::{NATIVE_CONTENT, STOP_REASON};
 use super::blocks::{mark_in, parts, result_content};
 use super::wire::{Part, ResultContent, Speaker, Turn, is_signed_thinking, is_thinking};
-use crate::repair::{Entry, NO_RESULT, ToolNames, mended, sendable_arguments};
+use crate::repair::{Entry, NO_RESULT, ToolNames, WireIds, mended, sendable_arguments};
+
+/// Longest id of a call; Anthropic names no limit, and others that serve its models have this one.
+const LONGEST_ID: usize = 64;
 
 /// What a user's turn of nothing says: it must be there, and must not be blank.
 const EMPTY: &str = "(empty)";
@@ -65,7 +68,7 @@ pub(super) fn conversation<'a>(
     let mut writer = Writer {
         rules,
         names,
-        ids: WireIds::default(),
+        ids: WireIds::new(LONGEST_ID),
         open: VecDeque::new(),
         turns: Vec::new(),
         waiting: Vec::new(),
@@ -348,49 +351,4 @@ fn is_tool_use(block: &Value) -> bool {
 fn text_of(block: &Value) -> Option<&str> {
     let is_text = block.get("type").and_then(Value::as_str) == Some("text");
     block.get("text").filter(|_| is_text)?.as_str()
-}
-
-/// Ids of calls on the wire: `^[a-zA-Z0-9_-]+$`, each one used once in a conversation.
-///
-/// An id depends only on what stands before it, so that it is the same at every step.
-#[derive(Debug, Default)]
-struct WireIds {
-    taken: HashSet<String>,
-}
-
-impl WireIds {
-    fn wire(&mut self, id: &str) -> String {
-        let clean: String = id
-            .chars()
-            .map(|character| match character {
-                'A'..='Z' | 'a'..='z' | '0'..='9' | '_' | '-' => character,
-                _ => '_',
-            })
-            .collect();
-        let mut wire = clean.clone();
-        let mut count = 1_u32;
-        while !self.taken.insert(wire.clone()) {
-            count += 1;
-            wire = format!("{clean}_{count}");
-        }
-        wire
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-
-    proptest! {
-        #[test]
-        fn ids_fit_and_are_used_once(ids in proptest::collection::vec("[a-c_:]{1,4}", 1..30)) {
-            let mut map = WireIds::default();
-            let wires: Vec<String> = ids.iter().map(|id| map.wire(id)).collect();
-            let fits = |wire: &String| wire.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
-            prop_assert!(wires.iter().all(fits));
-            let unique: HashSet<&String> = wires.iter().collect();
-            prop_assert_eq!(unique.len(), ids.len());
-        }
-    }
 }

@@ -9,15 +9,13 @@ mod expected;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use http::HeaderMap;
 use serde_json::{Value, json};
 use testkit::anthropic::{AnthropicStub, Options, Script, Turn};
 
 use super::answer::{self, Reading};
 use super::request::{Body, Style};
 use crate::extra_args::Settings;
-use crate::providers::failure;
-use crate::providers::golden::{self, Input, Outcome, Vectors, edited};
+use crate::providers::golden::{self, Input, Vectors, edited};
 use crate::repair::ToolNames;
 
 /// LiteLLM sets no marks by itself; ours are tested in `request_tests.rs`.
@@ -46,24 +44,9 @@ fn our_request(vector: &Value) -> Result<Value, String> {
 fn requests_are_those_of_the_vectors() {
     let vectors = vectors();
     assert_eq!(vectors.len(), 252);
-    let mut expected = expected::requests();
-    for (name, vector) in &vectors {
-        let ours = our_request(vector);
-        let theirs = &vector["request"]["body"];
-        match expected.remove(name.as_str()) {
-            Some(Outcome::Refused(reason)) => {
-                let error = ours.expect_err(name);
-                assert!(error.contains(reason), "{name}: {error}");
-            }
-            Some(Outcome::Changed(edits)) => {
-                let theirs = edited(theirs.clone(), &edits);
-                assert_eq!(ours.expect(name), theirs, "{name}");
-            }
-            Some(Outcome::Whole(body)) => assert_eq!(ours.expect(name), body, "{name}"),
-            None => assert_eq!(&ours.expect(name), theirs, "{name}"),
-        }
-    }
-    assert!(expected.is_empty(), "no such vector: {:?}", expected.keys());
+    golden::check_requests(&vectors, expected::requests(), |_, vector| {
+        our_request(vector)
+    });
 }
 
 /// What LiteLLM's answers hold beside what ours hold: a place in the list of blocks, which chat
@@ -181,37 +164,24 @@ fn check_usage(name: &str, ours: &Value, theirs: &Value, native: &Value) {
 
 #[test]
 fn errors_are_told_apart() {
-    let mut expected = expected::errors();
-    for (name, vector) in &vectors() {
-        let response = &vector["provider_response"];
-        if response["status"]
-            .as_u64()
-            .is_none_or(|status| status < 300)
-        {
-            continue;
-        }
-        let error = golden::error("anthropic", response);
-        let (kind, retryable) = expected.remove(name.as_str()).expect(name);
-        assert_eq!(
-            (error.kind, error.is_retryable()),
-            (kind, retryable),
-            "{name}"
-        );
-        assert_eq!(error.status.map(u64::from), response["status"].as_u64());
-        let said = response["body"]["error"]["message"].as_str();
-        assert!(
-            said.is_none_or(|said| error.message.contains(said)),
-            "{name}: {error}"
-        );
-        let id = response["body"]["request_id"].as_str();
-        assert_eq!(error.request_id.as_deref(), id, "{name}");
-    }
-    assert!(expected.is_empty(), "no such vector: {:?}", expected.keys());
-    let waits = &vectors()["error_429_retry_after"]["provider_response"];
+    let vectors = vectors();
+    golden::check_errors(
+        "anthropic",
+        &vectors,
+        expected::errors(),
+        |name, body, error| {
+            assert_eq!(
+                error.request_id.as_deref(),
+                body["request_id"].as_str(),
+                "{name}"
+            );
+        },
+    );
+    let waits = &vectors["error_429_retry_after"]["provider_response"];
     let error = golden::error("anthropic", waits);
     assert_eq!(error.retry_after, Some(Duration::from_secs(2)));
-    let body = &vectors()["error_200_error_body"]["provider_response"]["body"];
-    let error = failure::inside_success("anthropic", &HeaderMap::new(), body).unwrap();
+    let body = &vectors["error_200_error_body"]["provider_response"]["body"];
+    let error = golden::error_in_success("anthropic", body);
     assert_eq!(error.kind, crate::error::ChatErrorKind::Overloaded);
     assert_eq!(error.request_id.as_deref(), Some("req_1"));
 }
@@ -219,27 +189,24 @@ fn errors_are_told_apart() {
 /// Every verdict but `ok` and `note` has its answer in one of the tables.
 #[test]
 fn nothing_wrong_or_lossy_is_copied() {
-    let requests = expected::requests();
-    let answers = expected::answers();
-    let errors = expected::errors();
-    // Where there is nothing to do better: the fields have no counterpart, the reason stands in the
-    // remark.
-    let no_counterpart = ["user_name_field", "user_image_detail_high"];
-    // The turn goes back as it is.
-    let right_already = ["roundtrip_pause_turn_turn2"];
-    for (name, vector) in &vectors() {
-        if vector["verdict"] == "wrong" || vector["verdict"] == "lossy" {
-            let name = name.as_str();
-            assert!(
-                requests.contains_key(name)
-                    || answers.contains_key(name)
-                    || errors.contains_key(name)
-                    || no_counterpart.contains(&name)
-                    || right_already.contains(&name),
-                "{name}"
-            );
-        }
-    }
+    let (requests, answers, errors) = (
+        expected::requests(),
+        expected::answers(),
+        expected::errors(),
+    );
+    let elsewhere = [
+        // Where there is nothing to do better: the fields have no counterpart.
+        "user_name_field",
+        "user_image_detail_high",
+        // The turn goes back as it is.
+        "roundtrip_pause_turn_turn2",
+    ];
+    let known = requests.keys().chain(answers.keys()).chain(errors.keys());
+    golden::check_verdicts(
+        &vectors(),
+        &["wrong", "lossy"],
+        known.copied().chain(elsewhere),
+    );
 }
 
 /// What we send to Anthropic passes the stub that refuses what Anthropic refuses.
@@ -252,21 +219,15 @@ async fn the_strict_stub_takes_every_request() {
         ..Options::new(script, "key")
     };
     let stub = AnthropicStub::start_with(options).await.unwrap();
-    let client = reqwest::Client::builder().no_proxy().build().unwrap();
-    for (name, vector) in &vectors() {
-        let Ok(body) = our_request(vector) else {
-            continue;
-        };
-        let response = client
+    let vectors = vectors();
+    let bodies = vectors
+        .iter()
+        .filter_map(|(name, vector)| Some((name.clone(), our_request(vector).ok()?)));
+    golden::check_stub_takes(bodies, |client, _| {
+        client
             .post(format!("{}/v1/messages", stub.base_url()))
             .header("x-api-key", stub.key())
             .header("anthropic-version", super::VERSION)
-            .json(&body)
-            .send()
-            .await
-            .unwrap();
-        let status = response.status();
-        let answer = response.text().await.unwrap();
-        assert_eq!(status, 200, "{name}: {answer}\n{body}");
-    }
+    })
+    .await;
 }

@@ -156,24 +156,15 @@ impl Anthropic {
                     Step::Done => {
                         return growing.finish().map_err(|reason| answer.malformed(&reason));
                     }
-                    Step::Failed(error) => return Err(self.told(answer, &error)),
+                    Step::Failed(error) => {
+                        return Err(answer.told(&error).unwrap_or_else(|| {
+                            answer.malformed("the stream broke off with an error that says nothing")
+                        }));
+                    }
                 }
             }
         }
-        let mut error = self.server.error(
-            ChatErrorKind::Connection,
-            "the stream ended before the message was whole",
-        );
-        error.request_id = failure::request_id(&answer.headers);
-        Err(error)
-    }
-
-    /// The error that the provider told within a stream.
-    fn told(&self, answer: &Answer<'_>, event: &Value) -> ChatError {
-        match failure::inside_success(&self.server.provider, &answer.headers, event) {
-            Some(error) => self.server.without_key(error),
-            None => answer.malformed("the stream broke off with an error that says nothing"),
-        }
+        Err(answer.broken_off("the stream ended before the message was whole"))
     }
 }
 

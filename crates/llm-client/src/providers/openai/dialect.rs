@@ -26,26 +26,70 @@ impl Dialect {
 /// Whether `model` is one of OpenAI's reasoning models, `None` for a name that says nothing.
 pub(crate) fn is_reasoning_model(model: &str) -> Option<bool> {
     let starts = |prefixes: &[&str]| prefixes.iter().any(|prefix| model.starts_with(prefix));
-    if starts(&["gpt-5-chat", "gpt-3.5", "gpt-4", "chatgpt-"]) {
-        Some(false)
-    } else if starts(&["gpt-5", "o1", "o3", "o4"]) {
+    if starts(&["o1", "o3", "o4", "codex-mini", "computer-use-preview"]) {
         Some(true)
+    } else if starts(&["gpt-3", "gpt-4", "chatgpt-"]) || model.contains("-chat") {
+        Some(false)
     } else {
-        None
+        version(model).map(|version| version >= (5, 0))
     }
 }
 
-/// Whether OpenAI takes tools for `model` on chat completions only while it does not reason: so for
-/// gpt-5.4 and newer.
-pub(crate) fn tools_exclude_reasoning(model: &str) -> bool {
-    let Some(version) = model.strip_prefix("gpt-5.") else {
-        return false;
+/// Major and minor version of names such as `gpt-5.4-mini`.
+fn version(model: &str) -> Option<(u32, u32)> {
+    let name = model.strip_prefix("gpt-")?;
+    let mut numbers = name.split('-').next()?.split('.');
+    let major = numbers.next()?.parse().ok()?;
+    let minor = match numbers.next() {
+        Some(minor) => minor.parse().ok()?,
+        None => 0,
     };
-    let digits = version
-        .split(|character: char| !character.is_ascii_digit())
-        .next()
-        .unwrap_or_default();
-    digits.parse::<u32>().is_ok_and(|minor| minor >= 4)
+    Some((major, minor))
+}
+
+/// When a call of a model cannot go to chat completions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Needs {
+    /// Never.
+    Nothing,
+    /// While it is to reason and to call tools at once.
+    ResponsesForTools,
+    /// Always: the model is served by the Responses interface only.
+    Responses,
+}
+
+/// Models that are served by the Responses interface only: how their names begin, and what stands in
+/// them.
+const RESPONSES_ONLY: &[(&str, &str)] = &[
+    ("gpt-5", "-pro"),
+    ("gpt-5", "-codex"),
+    ("gpt-6", "-pro"),
+    ("gpt-6", "-codex"),
+    ("o1-pro", ""),
+    ("o3-pro", ""),
+    ("o3-deep-research", ""),
+    ("o4-mini-deep-research", ""),
+    ("codex-mini", ""),
+    ("computer-use-preview", ""),
+];
+
+/// From this version on chat completions take tools only while the model does not reason.
+const TOOLS_EXCLUDE_REASONING: (u32, u32) = (5, 4);
+
+/// What `model` needs.
+pub(crate) fn needs(model: &str) -> Needs {
+    let is_listed = RESPONSES_ONLY
+        .iter()
+        .any(|(beginning, part)| model.starts_with(beginning) && model.contains(part));
+    if is_listed {
+        Needs::Responses
+    } else if is_reasoning_model(model) == Some(true)
+        && version(model).is_some_and(|version| version >= TOOLS_EXCLUDE_REASONING)
+    {
+        Needs::ResponsesForTools
+    } else {
+        Needs::Nothing
+    }
 }
 
 #[cfg(test)]
@@ -60,9 +104,23 @@ mod tests {
         assert_eq!(is_reasoning_model("gpt-5-chat-latest"), Some(false));
         assert_eq!(is_reasoning_model("gpt-4.1"), Some(false));
         assert_eq!(is_reasoning_model("llama-3"), None);
-        assert!(tools_exclude_reasoning("gpt-5.4-mini"));
-        assert!(tools_exclude_reasoning("gpt-5.10"));
-        assert!(!tools_exclude_reasoning("gpt-5.2"));
-        assert!(!tools_exclude_reasoning("gpt-5"));
+        assert_eq!(is_reasoning_model("gpt-5.3-chat-latest"), Some(false));
+        assert_eq!(is_reasoning_model("gpt-6"), Some(true));
+        assert_eq!(is_reasoning_model("gpt-oss-120b"), None);
+        for (model, expected) in [
+            ("gpt-4.1", Needs::Nothing),
+            ("gpt-5", Needs::Nothing),
+            ("gpt-5.2", Needs::Nothing),
+            ("gpt-5.4-mini", Needs::ResponsesForTools),
+            ("gpt-5.10", Needs::ResponsesForTools),
+            ("gpt-5.4-chat-latest", Needs::Nothing),
+            ("gpt-5-pro-2025-10-06", Needs::Responses),
+            ("gpt-5.1-codex-max", Needs::Responses),
+            ("o3-pro", Needs::Responses),
+            ("o3", Needs::Nothing),
+            ("llama-3-pro", Needs::Nothing),
+        ] {
+            assert_eq!(needs(model), expected, "{model}");
+        }
     }
 }

@@ -2,6 +2,7 @@
 
 mod answer;
 mod dialect;
+mod interfaces;
 mod parameters;
 mod request;
 mod transport;
@@ -15,63 +16,60 @@ use futures::future::BoxFuture;
 use http::HeaderMap;
 use serde_json::Value;
 
-pub(crate) use dialect::Dialect;
+pub(crate) use dialect::{Dialect, is_reasoning_model};
+pub(crate) use interfaces::{Choice, EitherInterface};
 
 use crate::call::ChatRequest;
 use crate::error::{ChatError, ChatErrorKind};
 use crate::extra_args::Settings;
 use crate::provider::{Provider, Reply};
-use crate::providers::{Endpoint, exchange, failure};
+use crate::providers::exchange::{self, Server};
+use crate::providers::failure;
 use request::Body;
 use transport::{Exchange, NotJson, Refusal, TooLong};
 
 /// One model of one server.
 #[derive(Debug)]
 pub(crate) struct OpenAi {
-    provider: String,
+    server: Server,
     model: String,
-    endpoint: Endpoint,
     dialect: Dialect,
-    http: reqwest::Client,
 }
 
 impl OpenAi {
-    /// The model that the server at `endpoint` calls `model`.
-    pub(crate) fn new(
-        provider: &str,
-        model: &str,
-        endpoint: Endpoint,
-        dialect: Dialect,
-        http: reqwest::Client,
-    ) -> Self {
+    /// The model that `server` calls `model`.
+    pub(crate) fn new(server: Server, model: &str, dialect: Dialect) -> Self {
         Self {
-            provider: provider.to_owned(),
+            server,
             model: model.to_owned(),
-            endpoint,
             dialect,
-            http,
         }
     }
 
     async fn attempt(&self, request: ChatRequest<'_>) -> Result<Reply, ChatError> {
-        let settings = Settings::read(request.extra_args)
-            .map_err(|reason| self.error(ChatErrorKind::UnsupportedParameter, reason))?;
-        let body = Body::new(&request, &settings, self.dialect, &self.model)
-            .map_err(|reason| self.error(ChatErrorKind::UnsupportedParameter, reason))?;
-        let headers = self.endpoint.call_headers(&request.labels, &settings);
-        let exchange = Exchange::new(self.http.clone());
-        let client = Client::build(self.http.clone(), self.endpoint.clone())
-            .with_http_service(exchange.clone());
+        let settings = Settings::read(request.extra_args).map_err(|reason| {
+            self.server
+                .error(ChatErrorKind::UnsupportedParameter, &reason)
+        })?;
+        let body = Body::new(&request, &settings, self.dialect, &self.model).map_err(|reason| {
+            self.server
+                .error(ChatErrorKind::UnsupportedParameter, &reason)
+        })?;
+        let Server { endpoint, http, .. } = &self.server;
+        let headers = endpoint.call_headers(&request.labels, &settings);
+        let exchange = Exchange::new(http.clone());
+        let client =
+            Client::build(http.clone(), endpoint.clone()).with_http_service(exchange.clone());
         let answer: Result<Value, OpenAIError> =
             client.chat().headers(headers).create_byot(&body).await;
         let raw = answer.map_err(|error| self.failure(error))?;
         let headers = exchange.take_headers();
-        if let Some(error) = failure::inside_success(&self.provider, &headers, &raw) {
-            return Err(self.without_key(error));
+        if let Some(error) = failure::inside_success(&self.server.provider, &headers, &raw) {
+            return Err(self.server.without_key(error));
         }
         let request_id = failure::request_id(&headers);
         let mut reply = answer::read(raw, &self.model, &body.names).map_err(|reason| {
-            let mut error = self.error(ChatErrorKind::MalformedReply, reason);
+            let mut error = self.server.error(ChatErrorKind::MalformedReply, &reason);
             error.status = Some(200);
             error.request_id.clone_from(&request_id);
             error
@@ -81,36 +79,30 @@ impl OpenAi {
         Ok(reply)
     }
 
-    fn error(&self, kind: ChatErrorKind, message: impl Into<String>) -> ChatError {
-        ChatError::new(kind, &self.provider, message)
-    }
-
-    /// Providers repeat wrong keys in their messages.
-    fn without_key(&self, mut error: ChatError) -> ChatError {
-        error.message = self.endpoint.without_key(&error.message);
-        error
-    }
-
     fn failure(&self, error: OpenAIError) -> ChatError {
         let error = match error {
             OpenAIError::Reqwest(error) => {
-                exchange::broken(&self.provider, self.endpoint.host(), error)
+                exchange::broken(&self.server.provider, self.server.endpoint.host(), error)
             }
             OpenAIError::Boxed(error) => match error.downcast::<Refusal>() {
                 Ok(refusal) => failure::from_answer(
-                    &self.provider,
+                    &self.server.provider,
                     refusal.status,
                     &refusal.headers,
                     &refusal.body,
                 ),
-                Err(error) if error.is::<TooLong>() || error.is::<NotJson>() => {
-                    self.error(ChatErrorKind::MalformedReply, error.to_string())
-                }
-                Err(error) => self.error(ChatErrorKind::Connection, error.to_string()),
+                Err(error) if error.is::<TooLong>() || error.is::<NotJson>() => self
+                    .server
+                    .error(ChatErrorKind::MalformedReply, &error.to_string()),
+                Err(error) => self
+                    .server
+                    .error(ChatErrorKind::Connection, &error.to_string()),
             },
-            other => self.error(ChatErrorKind::BadRequest, other.to_string()),
+            other => self
+                .server
+                .error(ChatErrorKind::BadRequest, &other.to_string()),
         };
-        self.without_key(error)
+        self.server.without_key(error)
     }
 }
 
@@ -127,7 +119,7 @@ fn cost_header(headers: &HeaderMap) -> Option<f64> {
 
 impl Provider for OpenAi {
     fn name(&self) -> &str {
-        &self.provider
+        &self.server.provider
     }
 
     fn send<'a>(&'a self, request: ChatRequest<'a>) -> BoxFuture<'a, Result<Reply, ChatError>> {

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use formats::Object;
 use serde_json::{Value, json};
 
-use super::dialect::{Dialect, is_reasoning_model, tools_exclude_reasoning};
+use super::dialect::{Dialect, Needs, is_reasoning_model, needs};
 use crate::extra_args::{self, Settings};
 use crate::repair::ToolNames;
 
@@ -87,6 +87,9 @@ pub(crate) fn parameters<'a>(
         }
     }
     if dialect == Dialect::OpenAi {
+        if settings.reasoning_summary.is_some() && !settings.drop_params {
+            return Err("`reasoning.summary` needs the Responses interface".to_owned());
+        }
         fit_to_openai(&mut all, model, has_tools, settings.drop_params)?;
     }
     for (name, value) in settings.body.into_iter().flatten() {
@@ -148,10 +151,10 @@ fn fit_to_openai(
     if let Some(problem) = problem {
         return Err(problem);
     }
-    if has_tools && tools_exclude_reasoning(model) && !thinks_not {
+    if has_tools && needs(model) != Needs::Nothing && !thinks_not {
         return Err(format!(
             "model `{model}` takes tools over chat completions only with `reasoning_effort: \"none\"`; \
-             tools with reasoning need OpenAI's Responses interface, which this version does not speak"
+             without the extra argument `api` the call goes to the Responses interface"
         ));
     }
     Ok(())

@@ -298,23 +298,7 @@ fn check_picture(picture: Option<&Value>, place: &str) -> Result<(), Refusal> {
             "expected auto, low or high",
         ));
     }
-    if url.starts_with("https://") || url.starts_with("http://") {
-        return Ok(());
-    }
-    let kinds = ["png", "jpeg", "jpg", "gif", "webp"];
-    let data = kinds
-        .iter()
-        .find_map(|kind| url.strip_prefix(&format!("data:image/{kind};base64,")));
-    let is_base64 = data.is_some_and(|data| {
-        let body = data.trim_end_matches('=');
-        !body.is_empty()
-            && data.len() % 4 == 0
-            && data.len() - body.len() <= 2
-            && body
-                .bytes()
-                .all(|byte| byte.is_ascii_alphanumeric() || byte == b'+' || byte == b'/')
-    });
-    if is_base64 {
+    if is_picture_address(url) {
         return Ok(());
     }
     Err(Refusal::coded(
@@ -322,4 +306,24 @@ fn check_picture(picture: Option<&Value>, place: &str) -> Result<(), Refusal> {
         "expected an http(s) address or a base64 data URL of a png, jpeg, gif or webp picture",
         "invalid_image_url",
     ))
+}
+
+/// Whether `url` is a web address, or a data URL of a picture that OpenAI takes.
+pub(in super::super) fn is_picture_address(url: &str) -> bool {
+    if url.starts_with("https://") || url.starts_with("http://") {
+        return true;
+    }
+    let kinds = ["png", "jpeg", "jpg", "gif", "webp"];
+    let data = kinds
+        .iter()
+        .find_map(|kind| url.strip_prefix(&format!("data:image/{kind};base64,")));
+    data.is_some_and(|data| {
+        let body = data.trim_end_matches('=');
+        !body.is_empty()
+            && data.len() % 4 == 0
+            && data.len() - body.len() <= 2
+            && body
+                .bytes()
+                .all(|byte| byte.is_ascii_alphanumeric() || byte == b'+' || byte == b'/')
+    })
 }

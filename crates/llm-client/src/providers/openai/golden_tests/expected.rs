@@ -28,6 +28,7 @@ pub(super) fn requests() -> BTreeMap<&'static str, Outcome> {
     all.extend(private_fields());
     all.extend(tools());
     all.extend(refused_parameters());
+    all.extend(responses());
     all.extend(other_requests());
     all
 }
@@ -262,7 +263,6 @@ fn refused_parameters() -> Vec<(&'static str, Outcome)> {
     let unknown = "`extra_body`";
     let no_reasoning = "the model does not reason";
     let reasoning = "a reasoning model does not take it";
-    let responses = "Responses interface";
     [
         (
             unknown,
@@ -302,21 +302,6 @@ fn refused_parameters() -> Vec<(&'static str, Outcome)> {
                 "param_top_p__gpt-5.5",
             ],
         ),
-        // LiteLLM goes to the other interface here; this version says so instead.
-        (
-            responses,
-            vec![
-                "assistant_tool_call__gpt-5.5",
-                "parallel_tool_calls_false__gpt-5.5",
-                "parallel_tool_calls_with_text__gpt-5.5",
-                "reasoning_effort_low_tool_choice_required__gpt-5.5",
-                "reasoning_effort_low_tools__gpt-5.5",
-                "response_format_json_schema_tools__gpt-5.5",
-                "result_image__gpt-5.5",
-                "tool_choice_named__gpt-5.5",
-                "tools_simple__gpt-5.5",
-            ],
-        ),
     ]
     .into_iter()
     .flat_map(|(reason, names)| names.into_iter().map(move |name| (name, Refused(reason))))
@@ -343,9 +328,57 @@ fn other_requests() -> Vec<(&'static str, Outcome)> {
     ]
 }
 
+/// The vectors in which LiteLLM goes to the Responses interface, as we do.
+const RESPONSES: &[&str] = &[
+    "assistant_tool_call__gpt-5.5",
+    "parallel_tool_calls_false__gpt-5.5",
+    "parallel_tool_calls_with_text__gpt-5.5",
+    "reasoning_effort_low_tool_choice_required__gpt-5.5",
+    "reasoning_effort_low_tools__gpt-5.5",
+    "response_format_json_schema_tools__gpt-5.5",
+    "result_image__gpt-5.5",
+    "tool_choice_named__gpt-5.5",
+    "tools_simple__gpt-5.5",
+];
+
+/// Nothing is stored, reasoning comes along, and no tool is strict unasked: unset means strict there.
+fn responses() -> Vec<(&'static str, Outcome)> {
+    RESPONSES
+        .iter()
+        .map(|name| {
+            let mut edits = vec![
+                Set("/store", false.into()),
+                Set("/include", json!(["reasoning.encrypted_content"])),
+                At("/tools/0/strict", false.into()),
+            ];
+            edits.extend(match *name {
+                // Plain text, which says the same.
+                "assistant_tool_call__gpt-5.5" => vec![At("/input/2/output", "18 C".into())],
+                // The interface's types have no list of an assistant's texts without ids.
+                "parallel_tool_calls_with_text__gpt-5.5" => vec![
+                    At("/tools/1/strict", false.into()),
+                    At("/input/1/content", "Three look-ups.".into()),
+                    At("/input/5/output", "18 C".into()),
+                    At("/input/6/output", "3 C".into()),
+                    At("/input/7/output", "12:00".into()),
+                ],
+                "parallel_tool_calls_false__gpt-5.5"
+                | "tool_choice_named__gpt-5.5"
+                | "tools_simple__gpt-5.5" => vec![At("/tools/1/strict", false.into())],
+                _ => Vec::new(),
+            });
+            (*name, Changed(edits))
+        })
+        .collect()
+}
+
 /// Changes of what LiteLLM makes of answers.
 pub(super) fn answers() -> BTreeMap<&'static str, Vec<Edit>> {
-    BTreeMap::from([
+    // LiteLLM's own notes on what to send back; ours are needed only where reasoning came.
+    let replayed = RESPONSES
+        .iter()
+        .map(|name| (*name, vec![Remove("/message/provider_specific_fields")]));
+    let others = [
         // Kept as it came, so that it can be sent back, and read as well.
         (
             "answer_reasoning_field",
@@ -363,7 +396,8 @@ pub(super) fn answers() -> BTreeMap<&'static str, Vec<Edit>> {
         ("finish_unknown", vec![At("/finish_reason", "eos".into())]),
         // Unknown is not zero.
         ("usage_missing", vec![At("/usage", Value::Null)]),
-    ])
+    ];
+    replayed.chain(others).collect()
 }
 
 /// The kind of each error, and whether a repetition can help.

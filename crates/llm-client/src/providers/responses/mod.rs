@@ -1,0 +1,138 @@
+//! OpenAI's Responses interface, used without anything being stored there.
+//!
+//! It is the interface on which newer models reason and call tools at once. A conversation is a list
+//! of items; what the model thought comes sealed, is kept beside the message and goes back unchanged.
+
+mod answer;
+mod conversation;
+mod items;
+mod parameters;
+mod parts;
+mod request;
+mod stream;
+
+use bytes::Bytes;
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use serde_json::Value;
+
+pub(crate) use request::Body;
+
+use crate::call::ChatRequest;
+use crate::error::{ChatError, ChatErrorKind};
+use crate::extra_args::Settings;
+use crate::provider::{DeltaSink, Provider, Reply};
+use crate::providers::exchange::{Answer, Server};
+use crate::providers::failure;
+use crate::providers::sse::Events;
+use crate::repair::ToolNames;
+use stream::{Growing, Step};
+
+#[cfg(test)]
+pub(crate) use answer::read;
+
+/// One model of one server.
+#[derive(Debug)]
+pub(crate) struct Responses {
+    server: Server,
+    model: String,
+}
+
+impl Responses {
+    /// The model that `server` calls `model`.
+    pub(crate) fn new(server: Server, model: &str) -> Self {
+        Self {
+            server,
+            model: model.to_owned(),
+        }
+    }
+
+    async fn attempt(
+        &self,
+        request: ChatRequest<'_>,
+        sink: Option<DeltaSink<'_>>,
+    ) -> Result<Reply, ChatError> {
+        let refused = |reason: String| {
+            self.server
+                .error(ChatErrorKind::UnsupportedParameter, &reason)
+        };
+        let settings = Settings::read(request.extra_args).map_err(refused)?;
+        let names = ToolNames::new(request.tools, request.messages);
+        let mut body = Body::new(&request, &settings, &names, &self.model).map_err(refused)?;
+        body.stream = sink.is_some();
+        let bytes = serde_json::to_vec(&body).map_err(|error| {
+            self.server
+                .error(ChatErrorKind::BadRequest, &error.to_string())
+        })?;
+        let headers = self
+            .server
+            .endpoint
+            .call_headers(&request.labels, &settings);
+        let mut answer = self
+            .server
+            .post("/responses", headers, Bytes::from(bytes))
+            .await?;
+        let raw = if answer.is_event_stream() {
+            self.follow(&mut answer, sink).await?
+        } else {
+            answer.json().await?
+        };
+        if raw.get("status").and_then(Value::as_str) == Some("failed") {
+            return Err(answer.malformed("the response failed and does not say why"));
+        }
+        let mut reply =
+            answer::read(raw, &self.model, &names).map_err(|reason| answer.malformed(&reason))?;
+        reply.request_id = failure::request_id(&answer.headers);
+        Ok(reply)
+    }
+
+    /// Reads a stream to the end of its response.
+    async fn follow(
+        &self,
+        answer: &mut Answer<'_>,
+        sink: Option<DeltaSink<'_>>,
+    ) -> Result<Value, ChatError> {
+        let mut events = Events::default();
+        let mut growing = Growing::default();
+        while let Some(chunk) = answer.chunk().await? {
+            for event in events.push(&chunk) {
+                let step = growing
+                    .push(&event.data, sink)
+                    .map_err(|reason| answer.malformed(&reason))?;
+                match step {
+                    Step::Going => {}
+                    Step::Done(response) => {
+                        return match answer.told(&response) {
+                            Some(error) => Err(error),
+                            None => Ok(response),
+                        };
+                    }
+                    Step::Failed(error) => {
+                        return Err(answer.told(&error).unwrap_or_else(|| {
+                            answer.malformed("the stream broke off with an error that says nothing")
+                        }));
+                    }
+                }
+            }
+        }
+        Err(answer.broken_off("the stream ended before the response was whole"))
+    }
+}
+
+impl Provider for Responses {
+    fn name(&self) -> &str {
+        &self.server.provider
+    }
+
+    fn send<'a>(&'a self, request: ChatRequest<'a>) -> BoxFuture<'a, Result<Reply, ChatError>> {
+        self.attempt(request, None).boxed()
+    }
+
+    fn send_streaming<'a>(
+        &'a self,
+        request: ChatRequest<'a>,
+        sink: DeltaSink<'a>,
+    ) -> BoxFuture<'a, Result<Reply, ChatError>> {
+        self.attempt(request, Some(sink)).boxed()
+    }
+}
