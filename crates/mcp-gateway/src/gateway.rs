@@ -1,6 +1,6 @@
 //! The gateway itself: the configuration that serves, and how it is replaced.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwapOption;
@@ -18,6 +18,7 @@ use crate::generation::{Entered, Generation};
 use crate::jsonrpc;
 use crate::options::GatewayOptions;
 use crate::state::{AppsState, redacted};
+use crate::tool_calls::ToolCallObserver;
 
 /// How often idle sessions are looked for.
 const SWEEP: Duration = Duration::from_secs(15);
@@ -46,6 +47,7 @@ pub(crate) struct Inner {
     tasks: TaskTracker,
     shut_down: CancellationToken,
     sweeping: std::sync::Once,
+    pub(crate) observer: OnceLock<Arc<dyn ToolCallObserver>>,
 }
 
 impl std::fmt::Debug for Gateway {
@@ -67,6 +69,7 @@ impl Gateway {
                 tasks: TaskTracker::new(),
                 shut_down: CancellationToken::new(),
                 sweeping: std::sync::Once::new(),
+                observer: OnceLock::new(),
             }),
         }
     }

@@ -153,6 +153,11 @@ impl Generation {
         join_all(checks).await.into_iter().flatten().collect()
     }
 
+    /// What those see that belong to no session.
+    pub(crate) fn shared(&self) -> &View {
+        &self.shared
+    }
+
     /// What a session sees.
     pub(crate) fn view(&self, session: &Session) -> Arc<View> {
         let isolated = |server: &Arc<Server>| server.config.isolation == Isolation::Session;

@@ -10,7 +10,8 @@
 //! progress tokens of their own.
 //!
 //! Module by module: `jsonrpc` messages; `backend` the servers (processes, remote ones, restart);
-//! `catalog` names and routes; `generation` one configuration; `view` what one session sees of it; `gateway` the swap; `endpoint` the
+//! `catalog` names and routes; `generation` one configuration; `view` what one session sees of it; `gateway` the swap;
+//! `tool_calls` what the program around sees and calls itself; `endpoint` the
 //! clients' side.
 
 mod backend;
@@ -23,9 +24,11 @@ mod jsonrpc;
 mod options;
 mod schema_cleanup;
 mod state;
+mod tool_calls;
 mod view;
 
 pub use error::{ApplyError, FailedServer};
 pub use gateway::Gateway;
 pub use options::GatewayOptions;
 pub use state::{AppsState, ServerPhase, ServerState};
+pub use tool_calls::{TARGET_AGENT, ToolCall, ToolCallError, ToolCallObserver};

@@ -1,6 +1,6 @@
 //! HTTP headers of clients: which answers they take, and what reaches servers over HTTP.
 
-use http::{HeaderMap, HeaderName, HeaderValue, header};
+use http::{HeaderMap, header};
 
 /// The kinds of answer that a client takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -75,21 +75,10 @@ pub(crate) fn forwarded(headers: &HeaderMap) -> HeaderMap {
     forwarded
 }
 
-/// The default actor: the agent under test.
-const TARGET_AGENT: &str = "target_agent";
-
-/// Adds the identity under which a tool is called. A caller from outside is always the agent under
-/// test, whatever it claims.
-pub(crate) fn with_actor(mut headers: HeaderMap) -> HeaderMap {
-    if let Ok(value) = HeaderValue::from_str(&format!("Bearer {TARGET_AGENT}")) {
-        headers.insert(HeaderName::from_static("authorization"), value);
-    }
-    headers
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use http::HeaderValue;
 
     #[test]
     fn accept_is_read_by_type() {
@@ -110,8 +99,8 @@ mod tests {
         let mut headers = HeaderMap::new();
         headers.insert("authorization", HeaderValue::from_static("Bearer secret"));
         headers.insert("x-agent-id", HeaderValue::from_static("a"));
-        let seen = with_actor(forwarded(&headers));
-        assert_eq!(seen.get("authorization").unwrap(), "Bearer target_agent");
+        let seen = forwarded(&headers);
+        assert!(seen.get("authorization").is_none());
         assert_eq!(seen.get("x-agent-id").unwrap(), "a");
     }
 }

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
+use http::HeaderMap;
 use serde_json::json;
 
 use super::caller::Caller;
-use super::headers;
 use super::initialize;
 use super::session::{log_level, log_rank};
 use crate::backend::server::Server;
@@ -16,6 +16,7 @@ use crate::jsonrpc::{
     self, INTERNAL_ERROR, INVALID_PARAMS, METHOD_NOT_FOUND, Outcome, RESOURCE_NOT_FOUND, Raw,
     RawObject, RpcError,
 };
+use crate::tool_calls::{TARGET_AGENT, as_actor};
 use crate::view::View;
 
 /// Answers one request of a client.
@@ -61,6 +62,43 @@ pub(crate) fn tool_failure(text: &str) -> Raw {
     jsonrpc::raw(&json!({"content": [{"type": "text", "text": text}], "isError": true}))
 }
 
+/// The end of a call whose configuration was replaced.
+pub(crate) const REPLACED: &str =
+    "the configuration of the servers was replaced while the call was in flight";
+
+/// Calls a tool under its served name.
+pub(crate) async fn call_tool(
+    generation: &Generation,
+    view: &View,
+    mut params: RawObject,
+    caller: Option<Arc<Caller>>,
+    headers: HeaderMap,
+) -> Outcome {
+    let name = required(&params, "name")?;
+    let Some(route) = view.route(Kind::Tools, &name).await else {
+        return Err(RpcError::new(
+            INVALID_PARAMS,
+            format!("Unknown tool: '{name}'"),
+        ));
+    };
+    if !generation.allows(&name, &route.own) {
+        let allows = |served: &str, own: &str| generation.allows(served, own);
+        let count = view.index(Kind::Tools).count(allows);
+        return Ok(tool_failure(&format!(
+            "Tool '{name}' is not in the allowlist ({count} tools allowed)"
+        )));
+    }
+    params.set("name", jsonrpc::raw(&route.own));
+    let server = &view.servers[route.server];
+    match server.call("tools/call", params, caller, headers).await {
+        Ok(outcome) => outcome,
+        Err(reason) => Ok(tool_failure(&format!(
+            "Error calling tool '{}': {reason}",
+            route.own
+        ))),
+    }
+}
+
 struct Call<'a> {
     generation: &'a Generation,
     view: Arc<View>,
@@ -74,34 +112,10 @@ impl Call<'_> {
         })
     }
 
-    async fn tool(self, mut params: RawObject) -> Outcome {
-        let name = required(&params, "name")?;
-        let Some(route) = self.view.route(Kind::Tools, &name).await else {
-            return Err(RpcError::new(
-                INVALID_PARAMS,
-                format!("Unknown tool: '{name}'"),
-            ));
-        };
-        if !self.generation.allows(&name, &route.own) {
-            let allows = |served: &str, own: &str| self.generation.allows(served, own);
-            let count = self.view.index(Kind::Tools).count(allows);
-            return Ok(tool_failure(&format!(
-                "Tool '{name}' is not in the allowlist ({count} tools allowed)"
-            )));
-        }
-        params.set("name", jsonrpc::raw(&route.own));
-        let server = self.server(&route);
-        let headers = headers::with_actor(self.caller.headers.clone());
-        match server
-            .call("tools/call", params, Some(self.caller), headers)
-            .await
-        {
-            Ok(outcome) => outcome,
-            Err(reason) => Ok(tool_failure(&format!(
-                "Error calling tool '{}': {reason}",
-                route.own
-            ))),
-        }
+    async fn tool(self, params: RawObject) -> Outcome {
+        let headers = as_actor(self.caller.headers.clone(), TARGET_AGENT);
+        let caller = Some(self.caller);
+        call_tool(self.generation, &self.view, params, caller, headers).await
     }
 
     async fn prompt(self, mut params: RawObject) -> Outcome {

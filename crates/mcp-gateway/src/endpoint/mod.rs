@@ -4,7 +4,7 @@ pub(crate) mod caller;
 mod guard;
 mod headers;
 mod initialize;
-mod methods;
+pub(crate) mod methods;
 mod post;
 pub(crate) mod session;
 pub(crate) mod stream;

@@ -18,6 +18,7 @@ use crate::jsonrpc::{
     self, INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, Message, MessageError, Outcome,
     PARSE_ERROR, Raw, RawObject, RpcError,
 };
+use crate::tool_calls::TARGET_AGENT;
 
 pub(crate) async fn handle(gateway: Gateway, request: Request) -> Response {
     let (parts, body) = request.into_parts();
@@ -208,11 +209,15 @@ async fn run(
         progress_token: take_meta(&mut params),
         headers,
     });
+    let watched = gateway.watch_tool_call(TARGET_AGENT, &method, &params);
     let outcome = tokio::select! {
         biased;
         () = cancelled.cancelled() => Err(RpcError::new(0, "Request cancelled")),
         outcome = answer(&gateway, caller, &method, params) => outcome,
     };
+    if let Some(watched) = watched {
+        watched.ended(&outcome).await;
+    }
     session.finish(&id, &stream, jsonrpc::response(&id, &outcome));
 }
 
@@ -230,11 +235,10 @@ async fn answer(
         // First: the servers are stopped right after it.
         biased;
         () = generation.aborted().cancelled() => {
-            let text = "the configuration of the servers was replaced while the call was in flight";
             if method == "tools/call" {
-                Ok(methods::tool_failure(text))
+                Ok(methods::tool_failure(methods::REPLACED))
             } else {
-                Err(RpcError::new(INTERNAL_ERROR, text))
+                Err(RpcError::new(INTERNAL_ERROR, methods::REPLACED))
             }
         }
         outcome = methods::answer(gateway, generation, caller, method, params) => outcome,

@@ -20,6 +20,7 @@ mod peers;
 mod processes;
 mod relay;
 mod swap;
+mod tool_calls;
 mod world;
 
 testkit::mcp_stub_process!();
