@@ -27,6 +27,11 @@ pub fn run(args: impl IntoIterator<Item = impl Into<OsString> + Clone>) -> ExitC
         Err(error) => {
             // Help goes to stdout with 0, a mistake to stderr with 2.
             let _ = error.print();
+            if let Some(variable) = options::variable_of(&error) {
+                say(format_args!(
+                    "hint: the value is that of the variable `{variable}`"
+                ));
+            }
             return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2));
         }
     };

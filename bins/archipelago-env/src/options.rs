@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use clap::{Parser, Subcommand, ValueEnum};
 use env_server::{
-    AuthToken, DataLimits, RequestSigning, S3Settings, Settings, SigningKeyError, Subsystem,
+    AuthToken, CoordinatorSettings, DataLimits, GatewayOptions, RequestSigning, RootfsSettings,
+    S3Settings, Settings, SigningKeyError, Subsystem,
 };
 
 /// The environment of one trial: a world of files, and MCP servers behind one endpoint, over HTTP.
@@ -29,11 +30,11 @@ pub(crate) struct Options {
     pub(crate) port: u16,
 
     /// Directory of the agent's files [default: `/` and the name of the subsystem]
-    #[arg(long, env = "FILESYSTEM_ROOT")]
+    #[arg(long, env = "FILESYSTEM_ROOT", value_parser = path, value_name = "DIR")]
     filesystem_root: Option<PathBuf>,
 
     /// Directory of the applications' state [default: `/` and the name of the subsystem]
-    #[arg(long, env = "APPS_DATA_ROOT")]
+    #[arg(long, env = "APPS_DATA_ROOT", value_parser = path, value_name = "DIR")]
     apps_data_root: Option<PathBuf>,
 
     /// Name of the subsystem of the agent's files
@@ -41,7 +42,8 @@ pub(crate) struct Options {
         long,
         env = "FILESYSTEM_SUBSYSTEM_NAME",
         default_value = "filesystem",
-        hide = true
+        value_parser = name,
+        value_name = "NAME"
     )]
     filesystem_subsystem_name: String,
 
@@ -50,7 +52,8 @@ pub(crate) struct Options {
         long,
         env = "APPS_DATA_SUBSYSTEM_NAME",
         default_value = ".apps_data",
-        hide = true
+        value_parser = name,
+        value_name = "NAME"
     )]
     apps_data_subsystem_name: String,
 
@@ -67,10 +70,11 @@ pub(crate) struct Options {
     #[arg(
         long,
         env = "LIFECYCLE_HOOK_TIMEOUT_SECONDS",
-        default_value_t = 3000,
+        default_value = "3000",
+        value_parser = positive_seconds,
         value_name = "SECONDS"
     )]
-    hook_timeout: u64,
+    hook_timeout: Duration,
 
     /// Bucket of snapshots in S3. The standard variables of AWS (AWS_ENDPOINT_URL,
     /// AWS_ACCESS_KEY_ID, …) say how S3 is reached
@@ -99,6 +103,67 @@ pub(crate) struct Options {
         value_name = "NAME"
     )]
     s3_region: String,
+
+    /// Seconds that one request to S3 may take at least
+    #[arg(
+        long,
+        env = "SNAPSHOT_UPLOAD_TIMEOUT_FLOOR_SECONDS",
+        default_value = "300",
+        value_parser = positive_seconds,
+        value_name = "SECONDS"
+    )]
+    s3_timeout: Duration,
+
+    /// MiB each second below which a request to S3 is too slow
+    #[arg(
+        long,
+        env = "SNAPSHOT_UPLOAD_MIN_THROUGHPUT_MIB_S",
+        default_value = "5",
+        value_parser = positive,
+        value_name = "NUMBER"
+    )]
+    s3_min_throughput: f64,
+
+    /// Seconds between two lines of the log about a long upload to S3
+    #[arg(
+        long,
+        env = "SNAPSHOT_UPLOAD_PROGRESS_INTERVAL_SECONDS",
+        default_value = "60",
+        value_parser = positive_seconds,
+        value_name = "SECONDS"
+    )]
+    s3_progress_interval: Duration,
+
+    /// Root of the machine whose changes are captured
+    #[arg(long, env = "ROOTFS_ROOT", default_value = "/", value_parser = path, value_name = "DIR")]
+    rootfs_root: PathBuf,
+
+    /// File that marks since when changes of the machine count
+    #[arg(
+        long,
+        env = "ROOTFS_MARKER",
+        default_value = "/run/archipelago/rootfs-baseline",
+        value_parser = path,
+        value_name = "FILE"
+    )]
+    rootfs_marker: PathBuf,
+
+    /// Directory of the coordinator's state [default: `.coordinator` in that of the applications]
+    #[arg(long, env = "COORDINATOR_ROOT", value_parser = path, value_name = "DIR")]
+    coordinator_root: Option<PathBuf>,
+
+    /// Seconds that an MCP server may take for an answer
+    #[arg(
+        long,
+        env = "MCP_GATEWAY_SSE_READ_TIMEOUT_SECONDS",
+        value_parser = positive_seconds,
+        value_name = "SECONDS"
+    )]
+    mcp_timeout: Option<Duration>,
+
+    /// Simplify tool schemas for clients that read neither references nor mixed enumerations
+    #[arg(long, env = "GATEWAY_SCHEMA_CLEANUP", value_parser = clap::builder::BoolishValueParser::new())]
+    schema_cleanup: bool,
 
     /// Stop when standard input closes, so that this program does not outlive the one that started it
     #[arg(long)]
@@ -170,8 +235,28 @@ impl Options {
         s3.prefix = self.s3_prefix;
         s3.default_region = self.s3_region;
         s3.take_variables(std::env::vars());
+        s3.request_timeout = self.s3_timeout;
+        s3.min_throughput = self.s3_min_throughput * 1024.0 * 1024.0;
+        s3.progress_interval = self.s3_progress_interval;
+        let mut gateway = GatewayOptions {
+            schema_cleanup: self.schema_cleanup,
+            ..GatewayOptions::default()
+        };
+        if let Some(limit) = self.mcp_timeout {
+            gateway.call_timeout = limit;
+            gateway.http_read_timeout = limit;
+        }
+        let coordinator = CoordinatorSettings {
+            root: self.coordinator_root,
+            ..CoordinatorSettings::default()
+        };
+        let rootfs = RootfsSettings {
+            root: self.rootfs_root,
+            marker: self.rootfs_marker,
+            ..RootfsSettings::default()
+        };
         let data = DataLimits {
-            hook_timeout: Duration::from_secs(self.hook_timeout),
+            hook_timeout: self.hook_timeout,
             ..DataLimits::default()
         };
         let signing = match self.signing_public_key.as_str() {
@@ -182,6 +267,9 @@ impl Options {
             signing,
             s3,
             data,
+            gateway,
+            coordinator,
+            rootfs,
             host: self.host,
             port: self.port,
             filesystem: subsystem(self.filesystem_subsystem_name, self.filesystem_root),
@@ -191,6 +279,59 @@ impl Options {
             ..Settings::default()
         })
     }
+}
+
+fn positive(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(number) if number.is_finite() && number > 0.0 => Ok(number),
+        _ => Err("a number above 0 is needed".to_owned()),
+    }
+}
+
+fn positive_seconds(text: &str) -> Result<Duration, String> {
+    let seconds = positive(text)?;
+    Duration::try_from_secs_f64(seconds).map_err(|error| error.to_string())
+}
+
+fn path(text: &str) -> Result<PathBuf, String> {
+    if text.is_empty() {
+        return Err("a path is needed".to_owned());
+    }
+    Ok(PathBuf::from(text))
+}
+
+/// The name of a subsystem: a directory of `/`, and the first component of the paths of an archive.
+fn name(text: &str) -> Result<String, String> {
+    let is_name = !text.is_empty()
+        && !text.contains(['/', '\\', '\0'])
+        && !text.contains("..")
+        && text != "."
+        && text.trim() == text;
+    if is_name {
+        Ok(text.to_owned())
+    } else {
+        Err("a name without slashes, `..` and blanks around it is needed".to_owned())
+    }
+}
+
+/// The variable from which a value came that is refused, since the message names the flag only.
+pub(crate) fn variable_of(error: &clap::Error) -> Option<String> {
+    use clap::error::{ContextKind, ContextValue};
+    let Some(ContextValue::String(flag)) = error.get(ContextKind::InvalidArg) else {
+        return None;
+    };
+    let Some(ContextValue::String(value)) = error.get(ContextKind::InvalidValue) else {
+        return None;
+    };
+    let long = flag.split([' ', '=']).next()?.strip_prefix("--")?;
+    let command = <Options as clap::CommandFactory>::command();
+    let variable = command
+        .get_arguments()
+        .find(|argument| argument.get_long() == Some(long))?
+        .get_env()?
+        .to_str()?
+        .to_owned();
+    (std::env::var(&variable).ok().as_ref() == Some(value)).then_some(variable)
 }
 
 #[cfg(test)]

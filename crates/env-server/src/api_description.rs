@@ -1,6 +1,7 @@
 //! `/openapi.json` and `/docs`: the interface described from the types that serve it.
 
 mod markdown;
+mod rootfs;
 mod s3;
 
 use axum::Json;
@@ -81,6 +82,7 @@ fn description() -> Value {
     });
     if let Some(paths) = description["paths"].as_object_mut() {
         s3::add_paths(&mut schemas, paths);
+        rootfs::add_paths(&mut schemas, paths);
     }
     description["components"] = json!({"schemas": schemas.take_definitions(true)});
     description
@@ -107,6 +109,7 @@ fn apps_path(schemas: &mut SchemaGenerator) -> Value {
                 "200": answer::<AppsApplied>(schemas, "The servers are ready"),
                 "400": answer::<ErrorBody>(schemas, "A server's entry cannot be used; nothing has changed"),
                 "422": answer::<ErrorBody>(schemas, "The body is not valid"),
+                "500": answer::<ErrorBody>(schemas, "The servers are ready, but the coordinator cannot start"),
                 "503": answer::<ErrorBody>(schemas, "A server did not get ready; nothing has changed"),
             },
         },

@@ -4,8 +4,9 @@ use axum::Json;
 use axum::extract::{Request, State};
 use formats::apps::{AppsApplied, AppsConfig};
 use http::StatusCode;
-use mcp_gateway::AppsState;
+use mcp_gateway::{ApplyError, AppsState};
 
+use crate::coordinator::CoordinatorConfig;
 use crate::environment::Environment;
 use crate::error::ApiError;
 use crate::json_body;
@@ -17,14 +18,43 @@ pub(crate) async fn configure(
 ) -> Result<Json<AppsApplied>, ApiError> {
     let config: AppsConfig =
         json_body::required(request, environment.settings.max_json_bytes).await?;
-    let applied = environment.gateway.apply(config).await.map_err(|error| {
+    let coordinator = environment.coordinator.read(&config)?;
+    // It goes on when its caller goes away.
+    let applied = tokio::spawn(apply(environment, config, coordinator)).await;
+    applied
+        .map_err(|error| ApiError::internal(format!("applying the configuration failed: {error}")))?
+        .map(Json)
+}
+
+async fn apply(
+    environment: Environment,
+    config: AppsConfig,
+    coordinator: Option<CoordinatorConfig>,
+) -> Result<AppsApplied, ApiError> {
+    let started = std::time::Instant::now();
+    let refused = |error: ApplyError| {
         tracing::warn!(%error, owner = %error.owner(), "the configuration is not applied");
         let status =
             StatusCode::from_u16(error.status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         ApiError::new(status, error.detail())
-    })?;
+    };
+    let limit = environment.settings.gateway.apply_queue_timeout;
+    let _configuring = tokio::time::timeout(limit, environment.configuring.lock())
+        .await
+        .map_err(|_| refused(ApplyError::Busy(started.elapsed())))?;
+    let gateway = &environment.gateway;
+    let given = config.coordinator_config.clone();
+    let applied = gateway.apply(config).await.map_err(refused)?;
+    environment
+        .coordinator
+        .configure(coordinator, given.as_ref(), gateway)
+        .await
+        .map_err(|error| {
+            tracing::error!(%error, "the coordinator does not start");
+            ApiError::internal(error.to_string())
+        })?;
     tracing::info!(servers = ?applied.servers, milliseconds = applied.duration_ms, "the configuration is applied");
-    Ok(Json(applied))
+    Ok(applied)
 }
 
 /// `GET /apps`: the configuration without its secrets, and how each server is.

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex};
 use mcp_gateway::Gateway;
 use tokio::sync::Semaphore;
 
+use crate::coordinator::Coordinator;
 use crate::metrics::Metrics;
 use crate::rest;
 use crate::s3::Jobs;
@@ -25,13 +26,20 @@ pub(crate) struct Inner {
     /// The client of the REST proxy.
     pub(crate) rest: reqwest::Client,
     pub(crate) metrics: Metrics,
+    pub(crate) coordinator: Arc<Coordinator>,
+    /// Held while `/apps` is at work, so that servers and coordinator belong together.
+    pub(crate) configuring: tokio::sync::Mutex<()>,
     pub(crate) populate_jobs: Arc<Jobs>,
     pub(crate) snapshot_jobs: Arc<Jobs>,
 }
 
 impl Environment {
     pub(crate) fn new(settings: Settings, gateway: Gateway) -> Self {
+        let coordinator = Arc::new(Coordinator::new(&settings));
+        gateway.observe_tool_calls(coordinator.clone());
         Self(Arc::new(Inner {
+            coordinator,
+            configuring: tokio::sync::Mutex::default(),
             transfers: Arc::new(Semaphore::new(settings.data.max_transfers)),
             rest: rest::client(settings.rest_connect, settings.rest_silence),
             metrics: Metrics::new(),

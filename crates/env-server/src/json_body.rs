@@ -35,7 +35,10 @@ pub(crate) async fn optional<T: DeserializeOwned>(
     }
     if !is_json(&parts.headers) {
         let text = String::from_utf8_lossy(&bytes).into_owned();
-        return Err(ApiError::invalid(&no_object(json!(text))));
+        return Err(ApiError::invalid(&no_object(
+            vec![json!("body")],
+            json!(text),
+        )));
     }
     let value: Value = serde_json::from_slice(&bytes).map_err(|error| not_json(&error, &bytes))?;
     match value {
@@ -43,7 +46,7 @@ pub(crate) async fn optional<T: DeserializeOwned>(
         Value::Object(_) => parse(&value)
             .map(Some)
             .map_err(|item| ApiError::invalid(&item)),
-        other => Err(ApiError::invalid(&no_object(other))),
+        other => Err(ApiError::invalid(&no_object(vec![json!("body")], other))),
     }
 }
 
@@ -71,10 +74,11 @@ fn is_json(headers: &HeaderMap) -> bool {
     kind == "application/json" || (kind.starts_with("application/") && kind.ends_with("+json"))
 }
 
-fn no_object(input: Value) -> InvalidItem {
+/// What is wrong with a value that is no object.
+pub(crate) fn no_object(loc: Vec<Value>, input: Value) -> InvalidItem {
     InvalidItem {
         kind: "model_attributes_type",
-        loc: vec![json!("body")],
+        loc,
         msg: "Input should be an object".to_owned(),
         input,
         ctx: None,

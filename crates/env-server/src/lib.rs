@@ -21,6 +21,7 @@
 mod api_description;
 mod apps;
 mod conventions;
+mod coordinator;
 mod data;
 mod environment;
 mod error;
@@ -28,6 +29,7 @@ mod guard;
 mod json_body;
 mod metrics;
 mod rest;
+mod rootfs;
 mod routes;
 mod s3;
 mod server;
@@ -35,7 +37,11 @@ mod settings;
 mod signing;
 mod subsystem;
 
+pub use mcp_gateway::GatewayOptions;
+
 pub use api_description::{openapi_document, openapi_markdown};
 pub use server::{BindError, BoundServer, EnvServer, ServeError};
-pub use settings::{AuthToken, DataLimits, S3Settings, Settings, Subsystem};
+pub use settings::{
+    AuthToken, CoordinatorSettings, DataLimits, RootfsSettings, S3Settings, Settings, Subsystem,
+};
 pub use signing::{RequestSigning, SigningKeyError};

@@ -13,10 +13,10 @@ use crate::conventions::{conventions, route};
 use crate::environment::Environment;
 use crate::guard::guard;
 use crate::signing::signed;
-use crate::{api_description, apps, data, metrics, rest, s3};
+use crate::{api_description, apps, data, metrics, rest, rootfs, s3};
 
 /// Every path but `/mcp`, with its methods as the header `Allow` names them.
-pub(crate) const METHODS: [(&str, &str); 17] = [
+pub(crate) const METHODS: [(&str, &str); 20] = [
     ("/health", "GET"),
     ("/", "GET"),
     ("/docs", "GET"),
@@ -34,6 +34,9 @@ pub(crate) const METHODS: [(&str, &str); 17] = [
     ("/data/snapshot/s3/start", "POST"),
     ("/data/snapshot/s3/status", "GET"),
     ("/data/snapshot/s3/status/{job_id}", "DELETE, GET"),
+    ("/data/rootfs/baseline", "POST"),
+    ("/data/rootfs/capture", "POST"),
+    ("/data/rootfs/layer", "POST"),
 ];
 
 pub(crate) fn router(environment: &Environment) -> Router {
@@ -62,6 +65,9 @@ pub(crate) fn router(environment: &Environment) -> Router {
             "/data/snapshot/s3/status/{job_id}",
             get(s3::snapshot_status).delete(s3::cancel_snapshot),
         )
+        .route("/data/rootfs/baseline", post(rootfs::baseline))
+        .route("/data/rootfs/capture", post(s3::capture))
+        .route("/data/rootfs/layer", post(rootfs::layer))
         // Bodies are counted where they are read.
         .layer(DefaultBodyLimit::disable())
         .with_state(environment.clone())

@@ -163,6 +163,7 @@ impl BoundServer {
                 tracing::info!("stopping");
                 environment.populate_jobs.stop();
                 environment.snapshot_jobs.stop();
+                environment.coordinator.stop(grace).await;
                 gateway.shutdown().await;
             }
         });

@@ -36,6 +36,10 @@ pub struct Settings {
     pub rest_silence: Duration,
     /// Where snapshots go in S3, and how S3 is reached.
     pub s3: S3Settings,
+    /// What changed on the machine.
+    pub rootfs: RootfsSettings,
+    /// What makes the world react while the agent works.
+    pub coordinator: CoordinatorSettings,
     /// Bytes of a JSON body. Default 16 MiB.
     pub max_json_bytes: usize,
     /// How long requests and MCP calls in flight may go on after the stop was asked for. Default 1 s.
@@ -59,6 +63,8 @@ impl Default for Settings {
             rest_connect: Duration::from_secs(10),
             rest_silence: Duration::from_secs(300),
             s3: S3Settings::default(),
+            rootfs: RootfsSettings::default(),
+            coordinator: CoordinatorSettings::default(),
             max_json_bytes: 16 << 20,
             shutdown_grace: Duration::from_secs(1),
             gateway: GatewayOptions::default(),
@@ -71,6 +77,52 @@ impl Settings {
     pub(crate) fn roots(&self) -> [(&str, &std::path::Path); 2] {
         [&self.filesystem, &self.apps_data]
             .map(|subsystem| (subsystem.name.as_str(), subsystem.root.as_path()))
+    }
+}
+
+/// Which machine is captured, and the moment from which on (`spec/environment.md` §16).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RootfsSettings {
+    /// The root of the machine. Default `/`.
+    pub root: PathBuf,
+    /// The file whose change time is the moment. Default `/run/archipelago/rootfs-baseline`.
+    pub marker: PathBuf,
+    /// Bytes of a layer, compressed. Default 20 GiB.
+    pub max_layer_bytes: u64,
+}
+
+impl Default for RootfsSettings {
+    fn default() -> Self {
+        Self {
+            root: PathBuf::from("/"),
+            marker: PathBuf::from("/run/archipelago/rootfs-baseline"),
+            max_layer_bytes: 20 << 30,
+        }
+    }
+}
+
+/// Where the coordinator keeps its state, and its limits (`spec/environment.md` §17).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CoordinatorSettings {
+    /// The directory of its state; `None` for `.coordinator` in the applications' directory.
+    pub root: Option<PathBuf>,
+    /// How long a snapshot waits for actions that are running. Default 300 s.
+    pub drain: Duration,
+    /// Events of one configuration. Default 1000.
+    pub max_events: usize,
+    /// Bytes of the arguments of one recorded call; longer ones are recorded as their length. Default
+    /// 1 MiB.
+    pub max_recorded_bytes: usize,
+}
+
+impl Default for CoordinatorSettings {
+    fn default() -> Self {
+        Self {
+            root: None,
+            drain: Duration::from_secs(300),
+            max_events: 1000,
+            max_recorded_bytes: 1 << 20,
+        }
     }
 }
 
@@ -94,8 +146,13 @@ pub struct S3Settings {
     pub retry_backoff: Duration,
     /// How long a connection may take. Default 60 s.
     pub connect_timeout: Duration,
-    /// How long one request may take, its body included. Default 300 s.
+    /// How long one request may take at least, its body included. Default 300 s.
     pub request_timeout: Duration,
+    /// Bytes per second below which a request is too slow, where that gives it more time. Default
+    /// 5 MiB.
+    pub min_throughput: f64,
+    /// How often an upload tells in the log how far it is. Default 60 s.
+    pub progress_interval: Duration,
 }
 
 impl S3Settings {
@@ -135,6 +192,8 @@ impl Default for S3Settings {
             retry_backoff: Duration::from_millis(300),
             connect_timeout: Duration::from_secs(60),
             request_timeout: Duration::from_secs(300),
+            min_throughput: 5.0 * 1024.0 * 1024.0,
+            progress_interval: Duration::from_secs(60),
         }
     }
 }

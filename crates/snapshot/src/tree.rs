@@ -72,6 +72,22 @@ impl Tree {
         &self,
         order: Order,
     ) -> impl Iterator<Item = io::Result<Found>> + use<'_> {
+        self.entries(order, &[])
+    }
+
+    /// Like [`walk`](Self::walk), but for the paths `excluded` and what is below them.
+    pub(crate) fn walk_except<'t>(
+        &'t self,
+        excluded: &'t [PathBuf],
+    ) -> impl Iterator<Item = io::Result<Found>> + use<'t> {
+        self.entries(Order::Names, excluded)
+    }
+
+    fn entries<'t>(
+        &'t self,
+        order: Order,
+        excluded: &'t [PathBuf],
+    ) -> impl Iterator<Item = io::Result<Found>> + use<'t> {
         let mut walk = walkdir::WalkDir::new(&self.canonical)
             .min_depth(1)
             .follow_links(false);
@@ -79,12 +95,17 @@ impl Tree {
             walk = walk.sort_by_file_name();
         }
         walk.into_iter()
-            .filter_entry(|entry| {
-                entry.depth() != 1
-                    || !entry
+            .filter_entry(move |entry| {
+                let staging = entry.depth() == 1
+                    && entry
                         .file_name()
                         .to_string_lossy()
-                        .starts_with(STAGING_PREFIX)
+                        .starts_with(STAGING_PREFIX);
+                let is_excluded = || {
+                    let path = entry.path().strip_prefix(&self.canonical);
+                    path.is_ok_and(|path| excluded.iter().any(|excluded| excluded == path))
+                };
+                !staging && !is_excluded()
             })
             .filter_map(|entry| {
                 let found = entry.and_then(|entry| {

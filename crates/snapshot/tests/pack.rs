@@ -342,12 +342,12 @@ fn a_file_that_shrinks_or_vanishes_costs_no_other_file() {
             }
         },
     };
-    let report = pack_tar_gz(
-        &[(FILESYSTEM, &roots.files)],
-        &mut out,
-        &PackOptions::default(),
-    )
-    .unwrap();
+    // One thread, so that nothing is read ahead.
+    let options = PackOptions {
+        threads: std::num::NonZeroUsize::new(1),
+        ..PackOptions::default()
+    };
+    let report = pack_tar_gz(&[(FILESYSTEM, &roots.files)], &mut out, &options).unwrap();
     let members = members(&out.out);
     assert_eq!(report.shortened, ["filesystem/a-shrinks"]);
     assert_eq!(members[0].3.len(), noise.len());
@@ -433,4 +433,31 @@ proptest! {
         let got = if again.exists() { files_of(&again) } else { BTreeMap::new() };
         prop_assert_eq!(got, files_of(&roots.files));
     }
+}
+
+#[test]
+fn the_number_of_cores_changes_no_byte() {
+    let roots = roots();
+    for number in 0..300_u32 {
+        let content = format!("{number} ").repeat(number as usize * 20);
+        write(&roots.files, &format!("d{}/f{number}", number % 7), content);
+    }
+    let packed = |threads| {
+        let options = PackOptions {
+            threads: std::num::NonZeroUsize::new(threads),
+            ..PackOptions::default()
+        };
+        let (archive, report) = roots.pack_with(&options);
+        assert!(
+            report.bytes > 2_000_000,
+            "more than one block: {}",
+            report.bytes
+        );
+        archive
+    };
+    let one = packed(1);
+    for threads in [2, 3, 8] {
+        assert!(packed(threads) == one, "{threads}");
+    }
+    assert!(roots.pack().0 == one);
 }

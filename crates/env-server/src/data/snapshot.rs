@@ -44,6 +44,7 @@ pub(crate) async fn snapshot(
         .unwrap_or_default()
         .pre_snapshot_hooks
         .unwrap_or_default();
+    environment.coordinator.drain().await;
     let timings = hooks::run(&hooks, &settings.data).await?;
 
     let format = options.format;

@@ -7,6 +7,7 @@ use object_store::{BackoffConfig, ClientOptions, RetryConfig};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use super::upload::PART;
 use crate::error::ApiError;
 use crate::settings::S3Settings;
 
@@ -50,7 +51,11 @@ pub(super) fn bucket(
     let mut builder = AmazonS3Builder::new();
     for (name, value) in settings.variables() {
         // Variables that mean nothing to the client are none of its business.
-        if let Ok(key) = name.to_ascii_lowercase().parse::<AmazonS3ConfigKey>() {
+        let Ok(key) = name.to_ascii_lowercase().parse::<AmazonS3ConfigKey>() else {
+            continue;
+        };
+        // The token of our session means nothing beside the keys of another.
+        if key != AmazonS3ConfigKey::Token || credentials.is_none() {
             builder = builder.with_config(key, value);
         }
     }
@@ -68,7 +73,7 @@ pub(super) fn bucket(
         .with_retry(retries(settings))
         .with_client_options(
             ClientOptions::new()
-                .with_timeout(settings.request_timeout)
+                .with_timeout(request_timeout(settings))
                 .with_connect_timeout(settings.connect_timeout)
                 .with_allow_http(own_endpoint.is_some_and(|url| url.starts_with("http://"))),
         );
@@ -85,6 +90,14 @@ pub(super) fn bucket(
     builder
         .build()
         .map_err(|error| ApiError::internal(format!("S3 cannot be used: {error}")))
+}
+
+/// How long one request may take. The largest carries one part of an upload.
+fn request_timeout(settings: &S3Settings) -> Duration {
+    #[expect(clippy::cast_precision_loss, reason = "a part is small")]
+    let slowest = PART as f64 / settings.min_throughput;
+    let slowest = Duration::try_from_secs_f64(slowest).unwrap_or(settings.request_timeout);
+    settings.request_timeout.max(slowest)
 }
 
 fn retries(settings: &S3Settings) -> RetryConfig {

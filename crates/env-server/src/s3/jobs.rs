@@ -4,10 +4,12 @@ use std::collections::BTreeMap;
 use std::future::Future;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Value, json};
+use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use crate::error::ApiError;
@@ -28,11 +30,40 @@ impl Progress {
         self.bytes.fetch_add(count, Ordering::Relaxed);
     }
 
+    /// Tells in the log how far a transfer is, until the answer is dropped.
+    pub(super) fn tell(self: &Arc<Self>, every: Duration, what: String) -> AbortOnDrop {
+        let progress = Arc::clone(self);
+        AbortOnDrop(tokio::spawn(async move {
+            let mut ticks = tokio::time::interval(every);
+            // The first one comes at once.
+            ticks.tick().await;
+            loop {
+                ticks.tick().await;
+                let shown = progress.shown();
+                tracing::info!(
+                    what,
+                    objects = shown.objects,
+                    bytes = shown.bytes,
+                    "on the way"
+                );
+            }
+        }))
+    }
+
     fn shown(&self) -> JobProgress {
         JobProgress {
             objects: self.objects.load(Ordering::Relaxed),
             bytes: self.bytes.load(Ordering::Relaxed),
         }
+    }
+}
+
+/// A task that ends with this.
+pub(super) struct AbortOnDrop(JoinHandle<()>);
+
+impl Drop for AbortOnDrop {
+    fn drop(&mut self) {
+        self.0.abort();
     }
 }
 

@@ -1,5 +1,6 @@
 //! Objects of S3 to files of the world.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -10,7 +11,7 @@ use object_store::path::Path;
 use object_store::{ObjectMeta, ObjectStore as _, ObjectStoreExt as _};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use snapshot::archive::{Staged, Staging};
+use snapshot::archive::{Staged, Staging, share_with_group};
 use tokio::sync::mpsc;
 
 use super::client::{self, S3CredentialsBody};
@@ -106,7 +107,7 @@ impl S3Populate {
             let place = source.place(&environment).map_err(ApiError::bad_request)?;
             sources.push((bucket, key, place));
         }
-        let mut staged = Vec::new();
+        let mut fetched = Vec::new();
         for (bucket, key, place) in sources {
             let settings = &environment.settings.s3;
             let store = client::bucket(settings, self.s3_credentials.as_ref(), bucket)?;
@@ -116,13 +117,16 @@ impl S3Populate {
                 key,
                 progress: &progress,
             };
-            staged.push(fetch.stage(&environment, place).await?);
+            fetched.push(fetch.stage(&environment, place).await?);
         }
         let (mut objects_added, mut extracted_bytes) = (0, 0);
-        for staged in staged {
-            let report = commit(&environment, staged).await?;
+        for one in fetched {
+            let report = commit(&environment, one.staged).await?;
             objects_added += report.members;
             extracted_bytes += report.bytes;
+            if one.root == environment.settings.filesystem.root {
+                share(one.root, one.files).await?;
+            }
         }
         environment.metrics.moved(
             Direction::Populate,
@@ -144,6 +148,20 @@ impl S3Populate {
             hook_timings,
         })
     }
+}
+
+/// Lets the group of the agent's files change what was fetched into them.
+async fn share(root: PathBuf, files: Vec<PathBuf>) -> Result<(), ApiError> {
+    let sharing = tokio::task::spawn_blocking(move || share_with_group(&root, &files));
+    sharing
+        .await
+        .map_err(|error| ApiError::internal(format!("sharing failed: {error}")))?
+        .map_err(|(path, error)| {
+            ApiError::internal(format!(
+                "everything is in place, but `{}` cannot be shared with the group of the world: {error}",
+                path.display()
+            ))
+        })
 }
 
 impl Source {
@@ -179,6 +197,14 @@ fn split(url: &str) -> Result<(&str, &str), ApiError> {
     Ok((bucket, key))
 }
 
+/// Objects that wait to be moved into place.
+struct Fetched {
+    staged: Staged,
+    root: PathBuf,
+    /// Relative to the root.
+    files: Vec<PathBuf>,
+}
+
 /// One file on its way to the thread that writes it.
 struct Arriving {
     name: String,
@@ -195,8 +221,11 @@ struct Fetch<'f> {
 }
 
 impl Fetch<'_> {
-    async fn stage(self, environment: &Environment, place: Place) -> Result<Staged, ApiError> {
+    async fn stage(self, environment: &Environment, place: Place) -> Result<Fetched, ApiError> {
         let objects = self.objects().await?;
+        let names = objects.iter().map(|(name, _)| place.inner.join(name));
+        let placed = names.collect();
+        let root = place.root.clone();
         if objects.is_empty() {
             tracing::warn!(bucket = self.bucket, key = self.key, "no objects to fetch");
         }
@@ -219,7 +248,11 @@ impl Fetch<'_> {
             (Err(Some(error)), _) => Err(error),
             (_, Err(error)) => Err(unpack_error(&error)),
             (Err(None), Ok(_)) => Err(ApiError::internal("writing ended early")),
-            (Ok(()), Ok(staged)) => Ok(staged),
+            (Ok(()), Ok(staged)) => Ok(Fetched {
+                staged,
+                root,
+                files: placed,
+            }),
         }
     }
 
@@ -230,6 +263,13 @@ impl Fetch<'_> {
             ApiError::bad_request(format!("Unsafe path detected: {bare}: {error}"))
         })?;
         let failed = |error: &object_store::Error| {
+            // A key that is listed and cannot be the name of a file.
+            if let object_store::Error::InvalidPath { source } = error {
+                return ApiError::bad_request(format!(
+                    "Unsafe path detected below s3://{}/{}: {source}",
+                    self.bucket, self.key
+                ));
+            }
             ApiError::internal(format!(
                 "S3 error accessing s3://{}/{}: {}",
                 self.bucket,

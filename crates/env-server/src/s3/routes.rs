@@ -5,6 +5,7 @@ use std::sync::Arc;
 use axum::Json;
 use axum::extract::{Path, Request, State};
 
+use super::capture::{RootfsCapture, RootfsCaptured};
 use super::client::S3CredentialsBody;
 use super::jobs::{JobList, JobStarted, JobStatus, Progress};
 use super::populate::{S3Populate, S3Populated};
@@ -29,12 +30,28 @@ async fn snapshot_body(
 ) -> Result<S3Snapshot, ApiError> {
     let body: S3Snapshot =
         json_body::required(request, environment.settings.max_json_bytes).await?;
-    if let Some(Err(reason)) = body.s3_credentials.as_ref().map(S3CredentialsBody::check) {
-        let loc = ["body", "s3_credentials", "region"].map(Into::into).into();
-        let item = InvalidItem::value(loc, reason, serde_json::Value::Null);
-        return Err(ApiError::invalid(&item));
-    }
+    check_credentials(body.s3_credentials.as_ref())?;
     Ok(body)
+}
+
+fn check_credentials(given: Option<&S3CredentialsBody>) -> Result<(), ApiError> {
+    let Some(Err(reason)) = given.map(S3CredentialsBody::check) else {
+        return Ok(());
+    };
+    let loc = ["body", "s3_credentials", "region"].map(Into::into).into();
+    let item = InvalidItem::value(loc, reason, serde_json::Value::Null);
+    Err(ApiError::invalid(&item))
+}
+
+/// `POST /data/rootfs/capture`.
+pub(crate) async fn capture(
+    State(environment): State<Environment>,
+    request: Request,
+) -> Result<Json<RootfsCaptured>, ApiError> {
+    let body: RootfsCapture =
+        json_body::required(request, environment.settings.max_json_bytes).await?;
+    check_credentials(body.s3_credentials.as_ref())?;
+    Box::pin(body.run(environment)).await.map(Json)
 }
 
 /// `POST /data/populate/s3`.

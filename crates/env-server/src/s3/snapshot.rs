@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use futures::StreamExt as _;
 use http::Method;
 use object_store::aws::AmazonS3;
 use object_store::path::Path;
@@ -20,6 +19,7 @@ use crate::data::{spawn_pack, transfer};
 use crate::environment::Environment;
 use crate::error::ApiError;
 use crate::metrics::Direction;
+use crate::settings::S3Settings;
 
 /// How long the address of an archive is good for: a week, the most that S3 signs.
 const PRESIGNED: Duration = Duration::from_secs(604_800);
@@ -92,15 +92,13 @@ impl S3Snapshot {
         let settings = &environment.settings.s3;
         let credentials = self.s3_credentials.as_ref();
         let store = Arc::new(client::bucket(settings, credentials, &settings.bucket)?);
+        environment.coordinator.drain().await;
         let hooks = self.pre_snapshot_hooks.unwrap_or_default();
         let hook_timings = hooks::run(&hooks, &environment.settings.data).await?;
         let target = Target {
             environment: &environment,
             store,
-            prefix: match settings.prefix.trim_end_matches('/') {
-                "" => String::new(),
-                prefix => format!("{prefix}/"),
-            },
+            prefix: key_prefix(settings),
             snapshot_id,
             progress: &progress,
         };
@@ -109,6 +107,8 @@ impl S3Snapshot {
             let size_bytes = target.archive(&key, PackOptions::default()).await?;
             return target.archived(&key, size_bytes, hook_timings).await;
         }
+        let folder = format!("{}{}", target.prefix, target.snapshot_id);
+        let _telling = progress.tell(settings.progress_interval, folder);
         let started = Instant::now();
         let sent = target.files().await?;
         let took = started.elapsed();
@@ -138,11 +138,20 @@ impl S3Snapshot {
     }
 }
 
-fn is_valid(id: &str) -> bool {
+/// Whether a snapshot may have this name.
+pub(super) fn is_valid(id: &str) -> bool {
     !id.is_empty()
         && id
             .bytes()
             .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'))
+}
+
+/// What the keys of snapshots begin with: nothing, or something that ends with a slash.
+pub(super) fn key_prefix(settings: &S3Settings) -> String {
+    match settings.prefix.trim_end_matches('/') {
+        "" => String::new(),
+        prefix => format!("{prefix}/"),
+    }
 }
 
 /// Where a snapshot goes.
@@ -211,40 +220,12 @@ impl Target<'_> {
                 self.snapshot_id, self.environment.settings.s3.bucket
             ))
         };
-        let mut parts = upload::begin(&self.store, key).await.map_err(failed)?;
-        let (writer, mut stream) =
-            transfer::download(self.environment.settings.data.transfer_stall);
+        let (writer, stream) = transfer::download(self.environment.settings.data.transfer_stall);
         spawn_pack(self.environment.clone(), writer, options, None, "s3");
-        let mut size = 0;
-        while let Some(piece) = stream.next().await {
-            let ready = match piece {
-                Ok(piece) => match parts.wait_for_capacity(upload::PARTS).await {
-                    Ok(()) => Ok(piece),
-                    Err(error) => Err(client::reason(&error)),
-                },
-                Err(error) => Err(error.to_string()),
-            };
-            match ready {
-                Ok(piece) => {
-                    size += piece.len() as u64;
-                    self.progress.bytes(piece.len() as u64);
-                    parts.put(piece);
-                }
-                Err(reason) => {
-                    // Otherwise its parts would be kept, and paid for.
-                    if let Err(error) = parts.abort().await {
-                        tracing::warn!(key, %error, "an upload cannot be given up");
-                    }
-                    return Err(failed(reason));
-                }
-            }
-        }
-        let finished = parts.finish().await;
-        finished.map_err(|error| failed(client::reason(&error)))?;
-        self.progress.object();
-        Ok(size)
+        upload::stream(&self.store, key, stream, self.progress)
+            .await
+            .map_err(failed)
     }
-
     async fn archived(
         self,
         key: &str,

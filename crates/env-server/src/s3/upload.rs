@@ -4,6 +4,7 @@ use std::io::{self, Read};
 use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
+use futures::StreamExt as _;
 use object_store::aws::AmazonS3;
 use object_store::path::Path;
 use object_store::{ObjectStoreExt as _, WriteMultipart};
@@ -13,6 +14,7 @@ use tokio::task::JoinSet;
 
 use super::client;
 use super::jobs::Progress;
+use crate::data::transfer::DownloadStream;
 
 /// Bytes of one part. S3 allows 10,000 of them.
 pub(super) const PART: usize = 16 << 20;
@@ -170,14 +172,14 @@ impl Uploads {
                 Some(Piece::Data(bytes)) => {
                     length += bytes.len() as u64;
                     if let Err(error) = parts.wait_for_capacity(PARTS).await {
-                        let _ = parts.abort().await;
+                        give_up(key, parts).await;
                         return Err(client::reason(&error));
                     }
                     parts.put(bytes);
                 }
                 Some(Piece::End) => break,
                 _ => {
-                    let _ = parts.abort().await;
+                    give_up(key, parts).await;
                     return Err("the file could not be read to its end".to_owned());
                 }
             }
@@ -225,6 +227,48 @@ pub(super) async fn begin(store: &AmazonS3, key: &str) -> Result<WriteMultipart,
         .await
         .map_err(|error| client::reason(&error))?;
     Ok(WriteMultipart::new_with_chunk_size(upload, PART))
+}
+
+/// Sends a stream as one object; answers its bytes. An upload that fails is given up, so that its
+/// parts are not kept, and paid for.
+pub(super) async fn stream(
+    store: &AmazonS3,
+    key: &str,
+    mut pieces: DownloadStream,
+    progress: &Progress,
+) -> Result<u64, String> {
+    let mut parts = begin(store, key).await?;
+    let mut size = 0;
+    while let Some(piece) = pieces.next().await {
+        let ready = match piece {
+            Ok(piece) => match parts.wait_for_capacity(PARTS).await {
+                Ok(()) => Ok(piece),
+                Err(error) => Err(client::reason(&error)),
+            },
+            Err(error) => Err(error.to_string()),
+        };
+        match ready {
+            Ok(piece) => {
+                size += piece.len() as u64;
+                progress.bytes(piece.len() as u64);
+                parts.put(piece);
+            }
+            Err(reason) => {
+                give_up(key, parts).await;
+                return Err(reason);
+            }
+        }
+    }
+    let finished = parts.finish().await;
+    finished.map_err(|error| client::reason(&error))?;
+    progress.object();
+    Ok(size)
+}
+
+async fn give_up(key: &str, parts: WriteMultipart) {
+    if let Err(error) = parts.abort().await {
+        tracing::warn!(key, %error, "an upload cannot be given up");
+    }
 }
 
 fn path(key: &str) -> Result<Path, String> {

@@ -87,8 +87,13 @@ fn path(name: &[u8]) -> &std::path::Path {
     std::path::Path::new(std::ffi::OsStr::from_bytes(name))
 }
 
+/// Whole seconds for a header; nothing before 1970.
+pub(super) fn seconds_of(time: SystemTime) -> u64 {
+    timestamp(time).0
+}
+
 /// Seconds for the header, and the exact text for a pax record where seconds do not say all.
-fn timestamp(time: SystemTime) -> (u64, Option<String>) {
+pub(super) fn timestamp(time: SystemTime) -> (u64, Option<String>) {
     match time.duration_since(SystemTime::UNIX_EPOCH) {
         Ok(after) => {
             let text = (after.subsec_nanos() != 0)

@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 use std::fs::Metadata;
 use std::io::{self, Read, Write};
+use std::num::NonZeroUsize;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
@@ -31,6 +32,9 @@ pub struct PackOptions {
     /// Whether every file gets mode 0644, time 0 and owner 0, so that only paths and contents count.
     /// Default `false`.
     pub fixed_metadata: bool,
+    /// How many threads compress a `tar.gz`. Default: as many as there are cores, at most 8. The bytes
+    /// are the same for any number.
+    pub threads: Option<NonZeroUsize>,
     /// How long to wait for the locks of a SQLite database that is in use. Default 5 s; without the
     /// locks it is captured as it is found, and reported.
     pub database_patience: Duration,
@@ -44,6 +48,7 @@ impl Default for PackOptions {
             empty_directories: false,
             reproducible: true,
             fixed_metadata: false,
+            threads: None,
             database_patience: Duration::from_secs(5),
         }
     }
@@ -124,8 +129,7 @@ pub fn pack(
         member: "end of archive".to_owned(),
         source,
     };
-    let mut archive =
-        ArchiveSink::new(out, options.format, options.compression).map_err(end_error)?;
+    let mut archive = ArchiveSink::new(out, options).map_err(end_error)?;
     let report = pack_into(roots, &mut archive, options)?;
     archive.finish().map_err(end_error)?;
     Ok(report)

@@ -2,14 +2,15 @@
 
 use std::io::{self, Read, Write};
 
-use flate2::write::GzEncoder;
-use flate2::{Compression, GzBuilder};
+use flate2::Compression;
 use tar::Builder;
 use zip::ZipWriter;
 use zip::write::StreamWriter;
 
 use super::format::ArchiveFormat;
+use super::gzip::GzipWriter;
 use super::members::{self, ExactLength, Member, MemberKind};
+use super::pack::PackOptions;
 use super::zip_member::{self, ZipMember};
 
 /// Takes the members of a world, one after the other.
@@ -24,17 +25,22 @@ pub trait Sink {
 
 /// An archive being written.
 pub(super) enum ArchiveSink<W: Write> {
-    TarGz(Builder<GzEncoder<W>>),
+    TarGz(Box<Builder<GzipWriter<W>>>),
     TarZst(Builder<zstd::Encoder<'static, W>>),
     Zip(Box<ZipWriter<StreamWriter<W>>>, u32),
 }
 
 impl<W: Write> ArchiveSink<W> {
-    pub(super) fn new(out: W, format: ArchiveFormat, level: Option<u32>) -> io::Result<Self> {
-        Ok(match format {
+    pub(super) fn new(out: W, options: &PackOptions) -> io::Result<Self> {
+        let level = options.compression;
+        Ok(match options.format {
             ArchiveFormat::TarGz => {
                 let level = Compression::new(level.unwrap_or(1).min(9));
-                Self::TarGz(Builder::new(GzBuilder::new().write(out, level)))
+                Self::TarGz(Box::new(Builder::new(GzipWriter::new(
+                    out,
+                    level,
+                    options.threads,
+                ))))
             }
             ArchiveFormat::TarZst => {
                 let level = i32::try_from(level.unwrap_or(3).min(19)).unwrap_or(3);

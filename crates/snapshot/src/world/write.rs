@@ -3,11 +3,12 @@
 use std::io::{self, Seek, Write};
 use std::time::SystemTime;
 
-use flate2::{Compression, GzBuilder};
+use flate2::Compression;
 use tar::Builder;
 use zip::ZipWriter;
 
 use super::{Entry, EntryKind, World, WorldError, content_error};
+use crate::archive::gzip::GzipWriter;
 use crate::archive::members::{self, Member, MemberKind, Owner};
 use crate::archive::zip_member::{self, ZipMember};
 
@@ -71,7 +72,8 @@ impl World {
         subsystem: &str,
         out: impl Write,
     ) -> Result<WriteReport, WorldError> {
-        let mut archive = Builder::new(GzBuilder::new().write(out, Compression::fast()));
+        let gzip = GzipWriter::new(out, Compression::fast(), None);
+        let mut archive = Builder::new(gzip);
         let mut report = WriteReport::default();
         for entry in &self.entries {
             let Some(name) = below(&entry.raw_path, subsystem) else {
@@ -107,7 +109,7 @@ impl World {
         }
         archive
             .into_inner()
-            .and_then(flate2::write::GzEncoder::finish)
+            .and_then(GzipWriter::finish)
             .and_then(|mut out| out.flush())
             .map_err(|error| self.write_error(error))?;
         Ok(report)
