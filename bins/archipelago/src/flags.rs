@@ -268,6 +268,8 @@ pub(crate) enum StubProvider {
     Azure,
     /// Anthropic's messages
     Anthropic,
+    /// Google's generateContent
+    Gemini,
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@ use futures::FutureExt;
 use program::Refused;
 use testkit::anthropic::Anthropic;
 use testkit::azure::Azure;
+use testkit::gemini::Gemini;
 use testkit::openai::OpenAi;
 use testkit::stub::{Interface, Options, Script, serve};
 use tokio_util::sync::CancellationToken;
@@ -49,6 +50,10 @@ pub(crate) async fn stub(flags: &StubFlags) -> Result<ExitCode, Refused> {
         StubProvider::Anthropic => (
             hint::<Anthropic>(address),
             serve::<Anthropic>(listener, options, cancel).boxed(),
+        ),
+        StubProvider::Gemini => (
+            hint::<Gemini>(address),
+            serve::<Gemini>(listener, options, cancel).boxed(),
         ),
     };
     program::say(format_args!("listening; use it with {hint}"));

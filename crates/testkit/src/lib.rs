@@ -5,6 +5,7 @@
 
 pub mod anthropic;
 pub mod azure;
+pub mod gemini;
 pub mod mcp;
 pub mod openai;
 pub mod stub;

@@ -97,6 +97,25 @@ impl Running {
         assert!(sent.success());
     }
 
+    /// The first line on stderr with `text` in it.
+    pub(crate) fn line_with(&mut self, text: &str) -> String {
+        let stderr = self.child.stderr.as_mut().unwrap();
+        let mut line = Vec::new();
+        loop {
+            let mut byte = [0];
+            let read = std::io::Read::read(stderr, &mut byte).unwrap();
+            assert!(read == 1, "the program ended without saying `{text}`");
+            if byte[0] != b'\n' {
+                line.push(byte[0]);
+                continue;
+            }
+            let whole = String::from_utf8_lossy(&std::mem::take(&mut line)).into_owned();
+            if whole.contains(text) {
+                return whole;
+            }
+        }
+    }
+
     /// Waits for the end and checks that no process and no temporary folder is left.
     pub(crate) fn end(mut self) -> Ended {
         let mut stdout = self.child.stdout.take().unwrap();
