@@ -17,6 +17,7 @@ use crate::providers::Endpoint;
 use crate::providers::anthropic::Anthropic;
 use crate::providers::azure::{Credentials, Deployment};
 use crate::providers::exchange::Server;
+use crate::providers::gemini::Gemini;
 use crate::providers::openai::{Choice, Dialect, EitherInterface, OpenAi};
 use crate::providers::presets::{self, Preset, Wire};
 use crate::providers::responses::Responses;
@@ -173,6 +174,7 @@ impl Models {
             Wire::ChatCompletions => Arc::new(self.openai(name, preset, rest, settings)?),
             Wire::AnthropicMessages => Arc::new(self.anthropic(name, preset, rest, settings)?),
             Wire::Azure => Arc::new(self.azure(name, preset, rest, settings)?),
+            Wire::GenerateContent => Arc::new(self.gemini(name, preset, rest, settings)?),
         })
     }
 
@@ -289,6 +291,24 @@ impl Models {
         }
         let http = self.connection(name, &base)?;
         Ok(Anthropic::new(preset.name, rest, endpoint, http))
+    }
+
+    /// A model of a server that speaks Google's format.
+    fn gemini(
+        &self,
+        name: &str,
+        preset: &Preset,
+        rest: &str,
+        settings: &Settings<'_>,
+    ) -> Result<Gemini, ModelNameError> {
+        let base = self.base_url(name, preset, settings)?;
+        let key = self.key(name, preset, settings)?;
+        let mut endpoint = Gemini::endpoint(&base, key).map_err(|reason| invalid(name, reason))?;
+        if settings.api_base.is_some() {
+            endpoint = endpoint.with_attribution();
+        }
+        let http = self.connection(name, &base)?;
+        Ok(Gemini::new(preset.name, rest, endpoint, http))
     }
 
     /// Why a provider that is not in the table cannot be used.

@@ -63,8 +63,19 @@ struct Said {
     /// A number in the place of `code`, which some servers send.
     number: Option<u16>,
     retry_delay: Option<Duration>,
+    /// What Google says about a quota.
+    quota: Option<Quota>,
     /// The id of the request, which Anthropic also writes into the body.
     request_id: Option<String>,
+}
+
+/// A quota of Google's that is used up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Quota {
+    /// It fills up within minutes.
+    Short,
+    /// That of the day, or there is none at all.
+    Spent,
 }
 
 /// The error for an answer with the status `status`.
@@ -166,24 +177,25 @@ fn read(body: &Value) -> Said {
     } else {
         format!("{message} (filtered for {})", filtered.join(", "))
     };
+    let details = error.get("details").and_then(Value::as_array);
+    let details = details.map(Vec::as_slice).unwrap_or_default();
+    let reasons = details
+        .iter()
+        .filter_map(|detail| detail.get("reason")?.as_str());
     let words: Vec<&str> = ["code", "type", "status"]
         .into_iter()
         .filter_map(text)
+        .chain(reasons)
         .collect();
     let number = error.get("code").and_then(|code| match code {
         Value::Number(number) => u16::try_from(number.as_u64()?).ok(),
         Value::String(digits) => digits.parse().ok(),
         _ => None,
     });
-    let retry_delay = error
-        .get("details")
-        .and_then(Value::as_array)
-        .into_iter()
-        .flatten()
-        .find_map(|detail| {
-            let seconds = detail.get("retryDelay")?.as_str()?.strip_suffix('s')?;
-            Duration::try_from_secs_f64(seconds.parse().ok()?).ok()
-        });
+    let retry_delay = details.iter().find_map(|detail| {
+        let seconds = detail.get("retryDelay")?.as_str()?.strip_suffix('s')?;
+        Duration::try_from_secs_f64(seconds.parse().ok()?).ok()
+    });
     let request_id = body.get("request_id").and_then(Value::as_str);
     Said {
         request_id: request_id.map(|id| clipped(id, 200)),
@@ -191,6 +203,24 @@ fn read(body: &Value) -> Said {
         words: words.join(" ").to_lowercase(),
         number,
         retry_delay,
+        quota: (text("status") == Some("RESOURCE_EXHAUSTED")).then(|| quota(details)),
+    }
+}
+
+/// Which quota the details of an error of Google's are about.
+fn quota(details: &[Value]) -> Quota {
+    let violations = details
+        .iter()
+        .filter_map(|detail| detail.get("violations")?.as_array())
+        .flatten();
+    let is_spent = |violation: &Value| {
+        let said = |key: &str| violation.get(key).and_then(Value::as_str);
+        said("quotaId").is_some_and(|id| id.contains("PerDay")) || said("quotaValue") == Some("0")
+    };
+    if violations.into_iter().any(is_spent) {
+        Quota::Spent
+    } else {
+        Quota::Short
     }
 }
 
@@ -251,6 +281,9 @@ fn kind(status: u16, said: &Said) -> ChatErrorKind {
             Some(ContextWindow) => ContextWindow,
             _ => TooLarge,
         },
+        // Google says the same words of all its quotas.
+        429 if said.quota == Some(Quota::Short) => RateLimit,
+        429 if said.quota == Some(Quota::Spent) => Credit,
         429 => match special {
             Some(Credit) => Credit,
             // One request above the whole limit: no waiting helps.
@@ -290,7 +323,7 @@ fn by_words_and_text(said: &Said) -> Option<ChatErrorKind> {
         "string_above_max_length" | "array_above_max_length" | "request_too_large" => {
             Some(ChatErrorKind::TooLarge)
         }
-        "invalid_api_key" | "authentication_error" => Some(ChatErrorKind::Auth),
+        "invalid_api_key" | "authentication_error" | "api_key_invalid" => Some(ChatErrorKind::Auth),
         "model_not_found" => Some(ChatErrorKind::NotFound),
         _ => None,
     });
@@ -307,6 +340,8 @@ fn by_words_and_text(said: &Said) -> Option<ChatErrorKind> {
         Some(ChatErrorKind::ContentFilter)
     } else if text.contains("api key not valid") {
         Some(ChatErrorKind::Auth)
+    } else if text.contains("request payload size exceeds") {
+        Some(ChatErrorKind::TooLarge)
     } else {
         None
     }
@@ -417,6 +452,31 @@ mod tests {
         let error = from_answer("p", StatusCode::TOO_MANY_REQUESTS, &HeaderMap::new(), body);
         assert_eq!(error.retry_after, Some(Duration::from_millis(2500)));
         assert_eq!(error.kind, ChatErrorKind::RateLimit);
+    }
+
+    #[test]
+    fn quotas_of_the_minute_come_back_and_those_of_the_day_do_not() {
+        let quota = |id: &str, value: &str| {
+            let body = serde_json::json!({"error": {
+                "code": 429, "status": "RESOURCE_EXHAUSTED",
+                "message": "You exceeded your current quota, please check your plan and billing details.",
+                "details": [{
+                    "@type": "type.googleapis.com/google.rpc.QuotaFailure",
+                    "violations": [{"quotaId": id, "quotaValue": value}]
+                }]
+            }});
+            of(429, &body.to_string())
+        };
+        let minute = "GenerateRequestsPerMinutePerProjectPerModel";
+        assert_eq!(quota(minute, "10"), ChatErrorKind::RateLimit);
+        assert_eq!(quota(minute, "0"), ChatErrorKind::Credit);
+        assert_eq!(
+            quota("GenerateRequestsPerDayPerProjectPerModel-FreeTier", "50"),
+            ChatErrorKind::Credit
+        );
+        // Vertex AI gives no details.
+        let plain = r#"{"error": {"code": 429, "status": "RESOURCE_EXHAUSTED", "message": "Resource exhausted."}}"#;
+        assert_eq!(of(429, plain), ChatErrorKind::RateLimit);
     }
 
     #[test]

@@ -1,10 +1,13 @@
 //! The services that answer chat calls.
 
+mod answer_tool;
 pub(crate) mod anthropic;
 pub(crate) mod azure;
 mod endpoint;
 pub(crate) mod exchange;
 mod failure;
+pub(crate) mod gemini;
+mod given;
 #[cfg(test)]
 mod golden;
 mod media;

@@ -7,6 +7,8 @@ pub(crate) enum Wire {
     ChatCompletions,
     /// Anthropic's messages: `providers::anthropic`.
     AnthropicMessages,
+    /// Google's generateContent: `providers::gemini`.
+    GenerateContent,
     /// OpenAI's formats at Azure's addresses: `providers::azure`.
     Azure,
 }
@@ -97,6 +99,13 @@ pub(crate) const PRESETS: &[Preset] = &[
         // A token does as well.
         needs_key: false,
     },
+    hosted(
+        "gemini",
+        "https://generativelanguage.googleapis.com/v1beta",
+        &["GEMINI_API_BASE", "GOOGLE_GEMINI_BASE_URL"],
+        &["GOOGLE_API_KEY", "GEMINI_API_KEY"],
+    )
+    .speaking(Wire::GenerateContent),
     hosted(
         "openrouter",
         "https://openrouter.ai/api/v1",
@@ -202,7 +211,7 @@ pub(crate) const PRESETS: &[Preset] = &[
 ];
 
 /// Providers that need a translation of their own, which this version lacks.
-pub(crate) const NOT_YET: &[&str] = &["bedrock", "cohere", "gemini", "vertex_ai"];
+pub(crate) const NOT_YET: &[&str] = &["bedrock", "cohere", "vertex_ai"];
 
 /// Base URL of a proxy that serves all providers (`spec/llm.md` §3, §20).
 pub(crate) const PROXY_BASE_VARIABLE: &str = "LITELLM_PROXY_API_BASE";

@@ -11,9 +11,14 @@ mod history;
 mod ids;
 mod names;
 mod schema;
+mod words;
 
 pub(crate) use arguments::sendable_arguments;
 pub(crate) use history::{Entry, NO_RESULT, mended};
 pub(crate) use ids::WireIds;
-pub(crate) use names::ToolNames;
-pub(crate) use schema::{complete_parameters, openai_parameters, rooted_parameters};
+pub(crate) use names::{NameRule, ToolNames};
+pub(crate) use schema::{
+    Renamed, complete_parameters, gemini_parameters, gemini_schema, openai_parameters,
+    rooted_parameters,
+};
+pub(crate) use words::{EMPTY, NOTHING, OPENING, OPERATOR_NOTE};

@@ -1,9 +1,14 @@
-//! Schemas of tool parameters as OpenAI and Anthropic want them.
+//! Schemas of tool parameters as OpenAI and Anthropic want them; `gemini` has those of Google.
 
 use std::borrow::Cow;
 
 use formats::Object;
 use serde_json::{Value, json};
+
+mod gemini;
+mod plain;
+
+pub(crate) use gemini::{Renamed, gemini_parameters, gemini_schema};
 
 /// `parameters` completed: type `object` with `properties` at the root, `items` for every array.
 /// Everything else stays as it is.

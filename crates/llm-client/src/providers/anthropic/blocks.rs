@@ -8,9 +8,7 @@ use serde_json::Value;
 
 use super::wire::{Mark, Part, ResultContent, Source, is_thinking};
 use crate::providers::media::DataUri;
-
-/// What a tool result says that has nothing in it; an empty one makes models repeat the call.
-const NOTHING: &str = "(the tool returned nothing)";
+use crate::repair::NOTHING;
 
 /// The pictures that Anthropic takes.
 const PICTURES: &[&str] = &["image/jpeg", "image/png", "image/gif", "image/webp"];

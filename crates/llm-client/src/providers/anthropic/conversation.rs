@@ -10,19 +10,15 @@ use serde_json::value::RawValue;
 use super::answer::{NATIVE_CONTENT, STOP_REASON};
 use super::blocks::{mark_in, parts, result_content};
 use super::wire::{Part, ResultContent, Speaker, Turn, is_signed_thinking, is_thinking};
-use crate::repair::{Entry, NO_RESULT, ToolNames, WireIds, mended, sendable_arguments};
+use crate::repair::{
+    EMPTY, Entry, NO_RESULT, OPENING, OPERATOR_NOTE, ToolNames, WireIds, mended, sendable_arguments,
+};
 
 /// Longest id of a call; Anthropic names no limit, and others that serve its models have this one.
 const LONGEST_ID: usize = 64;
 
-/// What a user's turn of nothing says: it must be there, and must not be blank.
-const EMPTY: &str = "(empty)";
-/// What stands in front of a history that does not begin with the user.
-const OPENING: &str = "Begin.";
 /// What follows an assistant's turn at the end where the model takes no beginning of its reply.
 const GO_ON: &str = "Go on.";
-/// What leads a system message in the middle of a conversation.
-const NOTE: &str = "(The next text is an instruction of the operator, not of the user.)";
 
 /// How a model takes conversations.
 #[derive(Debug, Clone, Copy)]
@@ -168,7 +164,11 @@ impl<'a> Writer<'a> {
         if self.rules.system_turns {
             self.waiting.extend(parts);
         } else {
-            self.push_user(std::iter::once(Part::text(NOTE)).chain(parts).collect());
+            self.push_user(
+                std::iter::once(Part::text(OPERATOR_NOTE))
+                    .chain(parts)
+                    .collect(),
+            );
         }
     }
 
@@ -259,7 +259,11 @@ impl<'a> Writer<'a> {
         if !self.waiting.is_empty() {
             // Nothing of the user follows: a user's turn is made of it.
             let parts = std::mem::take(&mut self.waiting);
-            self.push_user(std::iter::once(Part::text(NOTE)).chain(parts).collect());
+            self.push_user(
+                std::iter::once(Part::text(OPERATOR_NOTE))
+                    .chain(parts)
+                    .collect(),
+            );
         }
         let mut turns = self.turns;
         let opened = turns.first().is_some_and(|turn| turn.role == Speaker::User);

@@ -8,7 +8,8 @@ use serde_json::{Value, json};
 use super::family::{Abilities, Thinking, abilities, max_output};
 use super::output::native_schema;
 use super::thinking::{Plan, plan};
-use crate::extra_args::{self, Settings};
+use crate::extra_args::Settings;
+use crate::providers::given::Given;
 use crate::repair::ToolNames;
 
 /// Fields of Anthropic's interface that are sent as they are.
@@ -17,14 +18,6 @@ const NATIVE: &[&str] = &[
     "context_management",
     "inference_geo",
     "mcp_servers",
-];
-
-/// Parameters of chat completions that mean nothing at this value, and are refused otherwise.
-const HARMLESS: &[(&str, f64)] = &[
-    ("n", 1.0),
-    ("presence_penalty", 0.0),
-    ("frequency_penalty", 0.0),
-    ("top_logprobs", 0.0),
 ];
 
 /// Least `top_p` beside a budget for thinking.
@@ -79,20 +72,14 @@ pub(super) fn parameters<'a>(
     settings: &Settings<'a>,
     about: Circumstances<'a>,
 ) -> Result<Parameters<'a>, String> {
-    let mut given: Object = extra_args::parameters(extra_args)
-        .map(|(name, value)| (name.to_owned(), value.clone()))
-        .collect();
-    if let Some(effort) = settings.reasoning_effort {
-        given.entry("reasoning_effort").or_insert(effort.clone());
-    }
     let mut reader = Reader {
-        given,
+        given: Given::new(extra_args, settings, about.model),
         about,
         abilities: abilities(about.model),
-        drop_params: settings.drop_params,
         fields: Vec::new(),
     };
-    let max_tokens = reader.max_tokens()?;
+    let max_tokens = reader.given.max_tokens()?;
+    let max_tokens = max_tokens.unwrap_or_else(|| max_output(about.model));
     reader.set("max_tokens", json!(max_tokens));
     let choice = reader.tool_choice()?;
     let plan = reader.plan(choice.as_ref(), max_tokens)?;
@@ -104,7 +91,7 @@ pub(super) fn parameters<'a>(
     if let Some(choice) = choice {
         reader.set("tool_choice", choice);
     }
-    reader.refuse_the_rest()?;
+    reader.given.refuse_the_rest("Anthropic's")?;
     let Reader {
         abilities,
         mut fields,
@@ -135,56 +122,21 @@ pub(super) fn parameters<'a>(
 
 /// Takes the given parameters one after the other.
 struct Reader<'a> {
-    /// What was given and is not read yet.
-    given: Object,
+    given: Given<'a>,
     about: Circumstances<'a>,
     abilities: Abilities,
-    drop_params: bool,
     fields: Vec<(&'a str, Cow<'a, Value>)>,
 }
 
 impl<'a> Reader<'a> {
-    fn take(&mut self, name: &str) -> Option<Value> {
-        self.given.shift_remove(name)
-    }
-
     fn set(&mut self, name: &'a str, value: Value) {
         self.fields.push((name, Cow::Owned(value)));
     }
 
-    /// Refuses a parameter, or leaves it out where the caller allowed that.
-    fn refuse(&self, name: &str, reason: &str) -> Result<(), String> {
-        let model = self.about.model;
-        if self.drop_params {
-            tracing::warn!(model, parameter = name, "parameter dropped: {reason}");
-            return Ok(());
-        }
-        Err(format!(
-            "parameter `{name}` for model `{model}`: {reason}; `drop_params: true` leaves such parameters out"
-        ))
-    }
-
-    /// Leaves a parameter out that cannot stand beside another one.
-    fn leave_out(&self, name: &str, reason: &str) {
-        let model = self.about.model;
-        tracing::warn!(model, parameter = name, "parameter left out: {reason}");
-    }
-
-    fn max_tokens(&mut self) -> Result<u64, String> {
-        let newer = self.take("max_completion_tokens");
-        let older = self.take("max_tokens");
-        match newer.or(older) {
-            None => Ok(max_output(self.about.model)),
-            Some(value) => value.as_u64().filter(|tokens| *tokens > 0).ok_or_else(|| {
-                format!("parameter `max_tokens` must be a whole number above 0, got {value}")
-            }),
-        }
-    }
-
     /// The choice of tools, with the switch for parallel calls in it.
     fn tool_choice(&mut self) -> Result<Option<Value>, String> {
-        let choice = self.take("tool_choice");
-        let parallel = self.take("parallel_tool_calls");
+        let choice = self.given.take("tool_choice");
+        let parallel = self.given.parallel_tool_calls()?;
         if !self.about.has_tools {
             // There is nothing to choose from, and Anthropic refuses a choice without tools.
             return Ok(None);
@@ -193,9 +145,6 @@ impl<'a> Reader<'a> {
             .map(|choice| self.native_choice(&choice))
             .transpose()?;
         if let Some(parallel) = parallel {
-            let parallel = parallel.as_bool().ok_or_else(|| {
-                format!("parameter `parallel_tool_calls` must be true or false, got {parallel}")
-            })?;
             let choice = choice.get_or_insert_with(|| json!({"type": "auto"}));
             if choice["type"] != "none" {
                 choice["disable_parallel_tool_use"] = json!(!parallel);
@@ -231,8 +180,8 @@ impl<'a> Reader<'a> {
     }
 
     fn plan(&mut self, choice: Option<&Value>, max_tokens: u64) -> Result<Plan, String> {
-        let thinking = self.take("thinking");
-        let effort = self.take("reasoning_effort");
+        let thinking = self.given.take("thinking");
+        let effort = self.given.take("reasoning_effort");
         let name = if thinking.is_some() {
             "thinking"
         } else {
@@ -247,7 +196,7 @@ impl<'a> Reader<'a> {
         let planned = match planned {
             Ok(planned) => planned,
             Err(reason) => {
-                self.refuse(name, &reason)?;
+                self.given.refuse(name, &reason)?;
                 return Ok(Plan::default());
             }
         };
@@ -263,12 +212,12 @@ impl<'a> Reader<'a> {
         } else {
             return Ok(planned);
         };
-        self.leave_out(name, reason);
+        self.given.leave_out(name, reason);
         Ok(Plan::default())
     }
 
     fn sampling(&mut self, has_budget: bool) -> Result<(), String> {
-        let given = ["temperature", "top_p", "top_k"].map(|name| (name, self.take(name)));
+        let given = ["temperature", "top_p", "top_k"].map(|name| (name, self.given.take(name)));
         let has_temperature = given[0].1.is_some();
         for (name, value) in given {
             let Some(value) = value else { continue };
@@ -276,12 +225,13 @@ impl<'a> Reader<'a> {
             let is_default = name != "top_k" && number == Some(1.0);
             if !self.abilities.sampling {
                 if !is_default {
-                    self.refuse(name, "the model does not take it")?;
+                    self.given.refuse(name, "the model does not take it")?;
                 }
                 continue;
             }
             if name != "top_k" && !number.is_some_and(|number| (0.0..=1.0).contains(&number)) {
-                self.refuse(name, &format!("it must be from 0 to 1, got {value}"))?;
+                self.given
+                    .refuse(name, &format!("it must be from 0 to 1, got {value}"))?;
                 continue;
             }
             let beside_thinking = match name {
@@ -290,9 +240,11 @@ impl<'a> Reader<'a> {
                 _ => false,
             };
             if has_budget && !beside_thinking {
-                self.leave_out(name, "it cannot stand beside thinking");
+                self.given
+                    .leave_out(name, "it cannot stand beside thinking");
             } else if name == "top_p" && has_temperature && !self.abilities.both_samplings {
-                self.leave_out(name, "it cannot stand beside `temperature`");
+                self.given
+                    .leave_out(name, "it cannot stand beside `temperature`");
             } else {
                 self.set(name, value);
             }
@@ -303,39 +255,41 @@ impl<'a> Reader<'a> {
     /// Parameters that neither depend on others nor change them.
     fn simple(&mut self) -> Result<(), String> {
         for name in ["stop", "stop_sequences"] {
-            if let Some(stop) = self.take(name) {
+            if let Some(stop) = self.given.take(name) {
                 self.stop(name, stop)?;
             }
         }
-        if let Some(tier) = self.take("service_tier") {
+        if let Some(tier) = self.given.take("service_tier") {
             match tier.as_str() {
                 Some("auto" | "standard_only") => self.set("service_tier", tier),
-                _ => self.refuse(
+                _ => self.given.refuse(
                     "service_tier",
                     &format!("it must be auto or standard_only, got {tier}"),
                 )?,
             }
         }
-        if let Some(metadata) = self.take("metadata") {
+        if let Some(metadata) = self.given.take("metadata") {
             let fits = metadata
                 .as_object()
                 .is_some_and(|fields| fields.keys().all(|key| key == "user_id"));
             if fits {
                 self.set("metadata", metadata);
             } else {
-                self.refuse("metadata", "Anthropic takes nothing but `user_id` in it")?;
+                self.given
+                    .refuse("metadata", "Anthropic takes nothing but `user_id` in it")?;
             }
         }
-        if let Some(user) = self.take("user") {
+        if let Some(user) = self.given.take("user") {
             match user.as_str() {
                 Some(id) if is_personal(id) => {
-                    self.leave_out("user", "Anthropic wants no address or number of a person");
+                    self.given
+                        .leave_out("user", "Anthropic wants no address or number of a person");
                 }
                 _ => self.set("metadata", json!({"user_id": user})),
             }
         }
         for name in NATIVE {
-            if let Some(value) = self.take(name) {
+            if let Some(value) = self.given.take(name) {
                 self.set(name, value);
             }
         }
@@ -351,7 +305,7 @@ impl<'a> Reader<'a> {
         for sequence in all {
             match sequence.as_str() {
                 Some(text) if !text.trim().is_empty() => sequences.push(sequence),
-                _ => self.refuse(
+                _ => self.given.refuse(
                     name,
                     &format!("a sequence must be a text that is not blank, got {sequence}"),
                 )?,
@@ -365,7 +319,7 @@ impl<'a> Reader<'a> {
 
     /// The form of the answer, and the native format that says it.
     fn form(&mut self, extra_args: &'a Object) -> Result<(Form<'a>, Option<Value>), String> {
-        self.take("response_format");
+        self.given.take("response_format");
         let Some(format) = extra_args
             .get("response_format")
             .filter(|format| !format.is_null())
@@ -391,7 +345,7 @@ impl<'a> Reader<'a> {
                 })
             }
             _ => {
-                self.refuse(
+                self.given.refuse(
                     "response_format",
                     &format!("its `type` must be text, json_object or json_schema, got {format}"),
                 )?;
@@ -401,7 +355,7 @@ impl<'a> Reader<'a> {
     }
 
     fn output_config(&mut self, plan: &Plan, format: Option<Value>) {
-        let given = match self.take("output_config") {
+        let given = match self.given.take("output_config") {
             Some(Value::Object(given)) => given,
             _ => Object::new(),
         };
@@ -427,22 +381,6 @@ impl<'a> Reader<'a> {
         };
         let forced = matches!(form, Form::Tool(_)) && is_off && !self.about.has_tools;
         forced.then(|| json!({"type": "tool", "name": self.about.answer_tool}))
-    }
-
-    fn refuse_the_rest(&mut self) -> Result<(), String> {
-        for (name, value) in std::mem::take(&mut self.given) {
-            let harmless = HARMLESS
-                .iter()
-                .any(|(other, borne)| *other == name && value.as_f64() == Some(*borne));
-            let is_off = matches!(name.as_str(), "logprobs" | "store") && value == json!(false);
-            if !harmless && !is_off {
-                self.refuse(
-                    &name,
-                    "Anthropic's interface does not have it; put it into `extra_body` to send it all the same",
-                )?;
-            }
-        }
-        Ok(())
     }
 }
 

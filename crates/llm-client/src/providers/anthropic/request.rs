@@ -14,18 +14,12 @@ use super::wire::Part;
 use crate::call::ChatRequest;
 use crate::error::ChatErrorKind;
 use crate::extra_args::Settings;
+use crate::providers::answer_tool;
 use crate::repair::ToolNames;
 
 /// Most tokens of a reply that is asked for at once: longer ones may take more than the ten minutes
 /// after which idle connections are cut, and are streamed.
 const LONGEST_AT_ONCE: u64 = 21_333;
-
-/// The tool by which a model gives a structured answer that the native format cannot describe.
-const ANSWER_TOOLS: &[&str] = &["give_answer", "give_structured_answer"];
-/// What it is for, to the model.
-pub(super) const ANSWER_TOOL_USE: &str = "Gives the final answer. Call it once, when the answer is ready, with the answer as its arguments, and write no other text.";
-/// What the model is told where any JSON object will do.
-const JSON_ONLY: &str = "Answer with one JSON object and nothing else.";
 
 /// How requests are written for one server.
 #[derive(Debug, Clone, Copy)]
@@ -61,9 +55,7 @@ impl<'a> Body<'a> {
         model: &'a str,
         style: Style,
     ) -> Result<Self, (ChatErrorKind, String)> {
-        let taken = |name: &str| request.tools.iter().any(|tool| tool.function.name == name);
-        let answer_tool = ANSWER_TOOLS.iter().find(|name| !taken(name));
-        let answer_tool = answer_tool.copied().unwrap_or(ANSWER_TOOLS[0]);
+        let answer_tool = answer_tool::name(request.tools);
         let parameters = parameters(
             request.extra_args,
             settings,
@@ -110,11 +102,14 @@ impl<'a> Body<'a> {
     fn ask_for_form(&mut self, answer_tool: &'static str) {
         match self.parameters.form {
             Form::Free => {}
-            Form::Json => self.conversation.system.push(Part::text(JSON_ONLY)),
+            Form::Json => self
+                .conversation
+                .system
+                .push(Part::text(answer_tool::JSON_ONLY)),
             Form::Tool(schema) => {
                 self.tools.push(Tool::own(
                     answer_tool,
-                    ANSWER_TOOL_USE,
+                    answer_tool::USE,
                     crate::repair::rooted_parameters(schema),
                 ));
                 self.answer_tool = Some(answer_tool);

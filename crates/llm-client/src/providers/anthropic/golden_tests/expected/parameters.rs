@@ -89,7 +89,7 @@ pub(super) fn forms() -> Vec<(&'static str, Outcome)> {
             Set("/tools/0/type", "custom".into()),
             Set(
                 "/tools/0/description",
-                crate::providers::anthropic::request::ANSWER_TOOL_USE.into(),
+                crate::providers::answer_tool::USE.into(),
             ),
         ];
         edits.extend(more);
