@@ -218,14 +218,28 @@ enum Deployment {
     Prod,
 }
 
+/// Settings that cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum SettingsError {
+    #[error(transparent)]
+    Signing(#[from] SigningKeyError),
+    #[error(
+        "both subsystems are called `{0}` (FILESYSTEM_SUBSYSTEM_NAME, APPS_DATA_SUBSYSTEM_NAME)"
+    )]
+    SameName(String),
+}
+
 impl Options {
     pub(crate) fn logs_are_json(&self) -> bool {
         self.env != Deployment::Local
     }
 
     /// # Errors
-    /// When the key of signatures cannot be used.
-    pub(crate) fn into_settings(self) -> Result<Settings, SigningKeyError> {
+    /// When the key of signatures cannot be used, or two settings do not fit together.
+    pub(crate) fn into_settings(self) -> Result<Settings, SettingsError> {
+        if self.filesystem_subsystem_name == self.apps_data_subsystem_name {
+            return Err(SettingsError::SameName(self.filesystem_subsystem_name));
+        }
         let subsystem = |name: String, root: Option<PathBuf>| match root {
             Some(root) => Subsystem { name, root },
             None => Subsystem::at_root(&name),

@@ -446,3 +446,33 @@ async fn a_directory_that_is_a_link_is_refused_and_a_second_try_works() {
     call(&env, &session, "echo", json!({})).await;
     assert_eq!(calls(&env)[1]["sequence"], 2);
 }
+
+#[tokio::test]
+async fn the_record_goes_on_when_a_snapshot_is_put_over_it() {
+    let env = Env::start().await;
+    applied(&env, json!({"enabled": true, "run_id": "r"})).await;
+    let session = env.mcp_session("/mcp/").await;
+    call(&env, &session, "echo", json!({"n": 1})).await;
+    let line = br#"{"sequence":40,"actor_id":"a","tool_name":"t","arguments":null,"result_summary":null,"error":"e","timestamp":"2026-01-01T00:00:00Z"}
+no line
+"#;
+    let record = "checkpoint_observations/mcp_calls.jsonl";
+    let archive = tar_gz(&[(&format!(".coordinator/{record}"), line)]);
+    let (status, answer) = env.populate("?subsystem=.apps_data", archive).await;
+    assert_eq!(status, 200, "{answer}");
+    call(&env, &session, "echo", json!({"n": 2})).await;
+    let text = std::fs::read_to_string(state(&env).join(record)).unwrap();
+    assert_eq!(text.lines().count(), 3);
+    assert!(
+        text.ends_with('\n') && text.contains(r#"{"n":2}"#),
+        "{text}"
+    );
+    // A new start counts on from the largest number that can be read.
+    applied(&env, json!({"enabled": true, "run_id": "r2"})).await;
+    call(&env, &session, "echo", json!({"n": 3})).await;
+    let text = std::fs::read_to_string(state(&env).join(record)).unwrap();
+    assert!(
+        text.lines().last().unwrap().contains(r#""sequence":41"#),
+        "{text}"
+    );
+}

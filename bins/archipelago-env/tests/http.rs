@@ -340,3 +340,65 @@ async fn a_token_is_asked_for_where_one_is_set() {
     assert_eq!(with("hush-hush").await.unwrap().status(), 200);
     assert!(!env.log().contains("hush-hush"));
 }
+
+#[tokio::test]
+async fn every_endpoint_asks_for_the_token() {
+    let env = Env::start_with(|command| {
+        command.env("ENV_AUTH_TOKEN", "hush-hush");
+    })
+    .await;
+    let described = env
+        .http
+        .get(env.at("/openapi.json"))
+        .bearer_auth("hush-hush");
+    let described: Value = described.send().await.unwrap().json().await.unwrap();
+    let paths = described["paths"].as_object().unwrap();
+    let mut asked = vec![
+        ("get".to_owned(), "/docs".to_owned()),
+        ("get".to_owned(), "/redoc".to_owned()),
+        ("get".to_owned(), "/openapi.json".to_owned()),
+        ("post".to_owned(), "/mcp".to_owned()),
+        ("delete".to_owned(), "/mcp/".to_owned()),
+        ("put".to_owned(), "/rest/service/path".to_owned()),
+    ];
+    for (path, operations) in paths {
+        for method in operations.as_object().unwrap().keys() {
+            asked.push((method.clone(), path.replace("{job_id}", "x")));
+        }
+    }
+    assert!(asked.len() > 20, "{asked:?}");
+    for (method, path) in asked {
+        let open = matches!(path.as_str(), "/health" | "/");
+        let verb: reqwest::Method = method.to_uppercase().parse().unwrap();
+        let response = env.http.request(verb, env.at(&path)).send().await.unwrap();
+        assert_eq!(response.status() == 401, !open, "{method} {path}");
+    }
+}
+
+#[tokio::test]
+async fn answers_and_log_lines_carry_the_id_of_the_request() {
+    let env = Env::start().await;
+    let asked = env
+        .http
+        .get(env.at("/apps"))
+        .header("x-request-id", "mine-7");
+    let answer = asked.send().await.unwrap();
+    assert_eq!(answer.headers()["x-request-id"], "mine-7");
+    until("the given id is logged", || env.log().contains("mine-7")).await;
+    let answer = env.get("/nowhere").await;
+    let made = answer.headers()["x-request-id"]
+        .to_str()
+        .unwrap()
+        .to_owned();
+    assert_eq!(made.len(), 36, "{made}");
+    until("the made id is logged", || env.log().contains(&made)).await;
+    // No line can be forged.
+    let long = "x".repeat(10_000);
+    let asked = env.http.get(env.at("/apps")).header("x-request-id", &long);
+    assert_eq!(asked.send().await.unwrap().status(), 200);
+    until("the request is logged", || {
+        env.log().matches("/apps").count() == 2
+    })
+    .await;
+    assert!(!env.log().contains(&long), "an id has a limit too");
+}

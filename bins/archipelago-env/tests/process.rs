@@ -68,11 +68,62 @@ async fn settings_that_cannot_be_used() {
         message.contains(file.to_str().unwrap()) && message.contains("`filesystem`"),
         "{message}"
     );
-    for (variable, value) in [("ENV", "bogus"), ("PORT", "http")] {
+    for (variable, value) in [
+        ("ENV", "bogus"),
+        ("PORT", "http"),
+        ("PORT", "70000"),
+        ("FILESYSTEM_ROOT", ""),
+        ("APPS_DATA_ROOT", ""),
+        ("FILESYSTEM_SUBSYSTEM_NAME", "a/b"),
+        ("APPS_DATA_SUBSYSTEM_NAME", ".."),
+        ("LIFECYCLE_HOOK_TIMEOUT_SECONDS", "soon"),
+        ("LIFECYCLE_HOOK_TIMEOUT_SECONDS", "-1"),
+        ("MCP_GATEWAY_SSE_READ_TIMEOUT_SECONDS", "0"),
+        ("GATEWAY_SCHEMA_CLEANUP", "perhaps"),
+        ("SNAPSHOT_UPLOAD_TIMEOUT_FLOOR_SECONDS", "none"),
+        ("SNAPSHOT_UPLOAD_MIN_THROUGHPUT_MIB_S", "inf"),
+        ("SNAPSHOT_UPLOAD_PROGRESS_INTERVAL_SECONDS", "NaN"),
+        ("COORDINATOR_ROOT", ""),
+        ("ROOTFS_ROOT", ""),
+        ("ROOTFS_MARKER", ""),
+    ] {
         let (code, message) = run(program().env(variable, value)).await;
-        assert_eq!(code, Some(2));
+        assert_eq!(code, Some(2), "{variable}={value}");
         assert!(message.contains(value), "{message}");
+        assert!(message.contains(&format!("`{variable}`")), "{message}");
     }
+    // A flag is named by itself.
+    let (code, message) = run(program().args(["--hook-timeout", "soon"])).await;
+    assert_eq!(code, Some(2));
+    assert!(
+        message.contains("--hook-timeout") && !message.contains("variable"),
+        "{message}"
+    );
+    // One name for both would mix them.
+    let (code, message) = run(program().env("APPS_DATA_SUBSYSTEM_NAME", "filesystem")).await;
+    assert_eq!(code, Some(2));
+    assert!(message.contains("`filesystem`"), "{message}");
+}
+
+#[tokio::test]
+async fn subsystems_have_the_names_of_the_settings() {
+    let env = Env::start_with(|command| {
+        command
+            .env("FILESYSTEM_SUBSYSTEM_NAME", "files")
+            .env("APPS_DATA_SUBSYSTEM_NAME", "state");
+    })
+    .await;
+    for (subsystem, right) in [("files", 200), ("state/x", 200), ("filesystem", 400)] {
+        let archive = support::tar_gz(&[("a", b"a")]);
+        let query = format!("?subsystem={subsystem}");
+        let (status, answer) = env.populate(&query, archive).await;
+        assert_eq!(status, right, "{answer}");
+    }
+    let (status, _) = env.populate("", support::tar_gz(&[("b", b"b")])).await;
+    assert_eq!(status, 200, "without a name the first one is meant");
+    let members = support::members(&env.snapshot().await);
+    let names: Vec<&str> = members.keys().map(String::as_str).collect();
+    assert_eq!(names, ["files/a", "files/b", "state/x/a"]);
 }
 
 #[tokio::test]

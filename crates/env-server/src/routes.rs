@@ -39,6 +39,9 @@ pub(crate) const METHODS: [(&str, &str); 20] = [
     ("/data/rootfs/layer", "POST"),
 ];
 
+/// Characters of a request's id that are logged; a client may send any.
+const MAX_LOGGED_ID: usize = 128;
+
 pub(crate) fn router(environment: &Environment) -> Router {
     Router::new()
         .route("/health", get(|| async { "OK" }))
@@ -109,7 +112,9 @@ async fn log(
         .get("x-request-id")
         .and_then(|id| id.to_str().ok())
         .unwrap_or_default()
-        .to_owned();
+        .chars()
+        .take(MAX_LOGGED_ID)
+        .collect::<String>();
     let response = next.run(request).await;
     let status = response.status().as_u16();
     let took = started.elapsed();

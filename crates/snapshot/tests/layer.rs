@@ -45,7 +45,7 @@ fn layer(root: &Path, since: ChangeTime, excluded: &[&str]) -> BTreeMap<String, 
         let member = Member {
             kind: entry.header().entry_type(),
             mode: entry.header().mode().unwrap(),
-            link: entry.link_name().unwrap().map(|link| link.into_owned()),
+            link: entry.link_name().unwrap().map(std::borrow::Cow::into_owned),
             content,
             records,
         };

@@ -440,7 +440,7 @@ fn the_number_of_cores_changes_no_byte() {
     let roots = roots();
     for number in 0..300_u32 {
         let content = format!("{number} ").repeat(number as usize * 20);
-        write(&roots.files, &format!("d{}/f{number}", number % 7), content);
+        write(&roots.files, format!("d{}/f{number}", number % 7), content);
     }
     let packed = |threads| {
         let options = PackOptions {

@@ -113,10 +113,7 @@ impl Occurrence {
 
 /// Marks events as failed that a killed environment was in the middle of.
 pub(super) fn close_abandoned(path: &Path, run: &Run) -> io::Result<()> {
-    let Ok(text) = std::fs::read(path) else {
-        return Ok(());
-    };
-    let Ok(mut document) = serde_json::from_slice::<Value>(&text) else {
+    let Some(mut document) = files::read_json::<Value>(path) else {
         return Ok(());
     };
     let of_run = serde_json::from_value::<Run>(document.clone()).is_ok_and(|known| known.is(run));

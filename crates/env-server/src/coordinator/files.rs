@@ -4,12 +4,11 @@
 //! those that came with a snapshot.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
-use std::io::{self, BufRead as _, BufReader, Write as _};
+use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
-use nix::libc::O_NOFOLLOW;
+use nix::libc::{O_NOFOLLOW, O_NONBLOCK};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -25,6 +24,15 @@ const AGENTS: [&str; 2] = ["agent_configs", "agent_filesystems"];
 const CONFIG_FILE: &str = "config.json";
 const CALLS_FILE: &str = "mcp_calls.jsonl";
 const TIME_FILE: &str = "physical_time.json";
+
+/// What is opened is no link, and does not block where it is a FIFO.
+const NO_TRAPS: i32 = O_NOFOLLOW | O_NONBLOCK;
+
+/// Bytes of a document that is read.
+const MAX_DOCUMENT: u64 = 16 << 20;
+
+/// Bytes of a line that is read.
+const MAX_LINE: u64 = 8 << 20;
 
 /// Which run something belongs to. Two that name none are the same only within one process.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -54,7 +62,7 @@ struct PhysicalTime {
 pub(super) struct Files {
     root: PathBuf,
     run: Run,
-    calls: Arc<File>,
+    calls: PathBuf,
 }
 
 /// What the files of an earlier start say.
@@ -105,17 +113,11 @@ impl Files {
         write_json(&time_path, &time)?;
         let calls_path = root.join(OBSERVATIONS).join(CALLS_FILE);
         let (sequence, earlier) = read_calls(&calls_path, is_same_run)?;
-        let calls = OpenOptions::new()
-            .append(true)
-            .create(true)
-            .mode(0o600)
-            .custom_flags(O_NOFOLLOW)
-            .open(&calls_path)?;
         Ok(Opened {
             files: Self {
                 root: root.to_owned(),
                 run,
-                calls: Arc::new(calls),
+                calls: calls_path,
             },
             started_at: time.trajectory_started_at,
             sequence,
@@ -127,8 +129,17 @@ impl Files {
     pub(super) async fn record(&self, call: &RecordedCall) -> io::Result<()> {
         let mut line = serde_json::to_vec(call)?;
         line.push(b'\n');
-        let file = Arc::clone(&self.calls);
-        let written = tokio::task::spawn_blocking(move || (&*file).write_all(&line));
+        let path = self.calls.clone();
+        let written = tokio::task::spawn_blocking(move || {
+            // Opened each time, since a snapshot may be put into the world meanwhile.
+            let file = OpenOptions::new()
+                .append(true)
+                .create(true)
+                .mode(0o600)
+                .custom_flags(NO_TRAPS)
+                .open(&path)?;
+            (&file).write_all(&line)
+        });
         written.await.map_err(io::Error::other)?
     }
 
@@ -180,36 +191,51 @@ pub(super) fn write_json(path: &Path, document: &impl Serialize) -> io::Result<(
 }
 
 /// A document that is there and can be read.
-fn read_json<T: DeserializeOwned>(path: &Path) -> Option<T> {
-    let mut options = OpenOptions::new();
-    let file = options
+pub(super) fn read_json<T: DeserializeOwned>(path: &Path) -> Option<T> {
+    let file = open_file(path).ok().flatten()?;
+    serde_json::from_reader(BufReader::new(file.take(MAX_DOCUMENT))).ok()
+}
+
+/// The file at a path; `None` where there is none. Links, FIFOs and the like are errors.
+fn open_file(path: &Path) -> io::Result<Option<File>> {
+    let opened = OpenOptions::new()
         .read(true)
-        .custom_flags(O_NOFOLLOW)
-        .open(path)
-        .ok()?;
-    serde_json::from_reader(BufReader::new(file)).ok()
+        .custom_flags(NO_TRAPS)
+        .open(path);
+    let file = match opened {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    if !file.metadata()?.is_file() {
+        return Err(io::Error::other(format!("`{}` is no file", path.display())));
+    }
+    Ok(Some(file))
 }
 
 /// The largest number of a line, and the lines themselves where they are wanted. Lines that cannot be
 /// read are passed over.
 fn read_calls(path: &Path, wanted: bool) -> io::Result<(u64, Vec<RecordedCall>)> {
-    let file = match File::open(path) {
-        Ok(file) => file,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok((0, Vec::new())),
-        Err(error) => return Err(error),
-    };
     let mut largest = 0;
     let mut calls = Vec::new();
-    for line in BufReader::new(file).split(b'\n') {
-        let Ok(call) = serde_json::from_slice::<RecordedCall>(&line?) else {
-            continue;
-        };
-        largest = largest.max(call.sequence);
-        if wanted {
-            calls.push(call);
+    let Some(file) = open_file(path)? else {
+        return Ok((largest, calls));
+    };
+    let mut lines = BufReader::new(file);
+    let mut line = Vec::new();
+    loop {
+        line.clear();
+        // What is left of a longer line is read as lines that make no sense.
+        if (&mut lines).take(MAX_LINE).read_until(b'\n', &mut line)? == 0 {
+            return Ok((largest, calls));
+        }
+        if let Ok(call) = serde_json::from_slice::<RecordedCall>(&line) {
+            largest = largest.max(call.sequence);
+            if wanted {
+                calls.push(call);
+            }
         }
     }
-    Ok((largest, calls))
 }
 
 /// A directory, not a link to one, that only its owner may use, and its files the same.

@@ -182,6 +182,7 @@ mod tests {
         Watch::new(serde_json::from_value(trigger).unwrap())
     }
 
+    #[expect(clippy::needless_pass_by_value, reason = "made where it is used")]
     fn seen(selector: Value, call: &ToolCall) -> bool {
         let mut watch = watch(json!({"type": "tool_call_seen", "selector": selector}));
         watch.note(7, call);

@@ -16,8 +16,8 @@ use super::client;
 use super::jobs::Progress;
 use crate::data::transfer::DownloadStream;
 
-/// Bytes of one part. S3 allows 10,000 of them.
-pub(super) const PART: usize = 16 << 20;
+/// Bytes of one part. S3 allows 10,000 of them, and those on their way lie in memory.
+pub(super) const PART: usize = 8 << 20;
 
 /// Parts of one object on their way side by side.
 pub(super) const PARTS: usize = 3;

@@ -1,7 +1,7 @@
 //! Members of a tar archive that we write.
 
 use std::collections::HashMap;
-use std::io::{self, Read, Write};
+use std::io::{self, BufReader, Read, Write};
 use std::time::SystemTime;
 
 use tar::{Builder, EntryType, Header};
@@ -43,6 +43,9 @@ pub struct Owner<'a> {
     pub group: Option<&'a str>,
 }
 
+/// Bytes of a large file that are read at once.
+const READ_AHEAD: usize = 256 * 1024;
+
 /// Writes a member. Exactly the announced size is taken from `content`: more is cut off, what is
 /// missing is filled with zeros. Answers how many bytes were missing.
 pub(crate) fn append<W: Write>(
@@ -77,6 +80,9 @@ pub(crate) fn append<W: Write>(
         }
     };
     header.set_size(size);
+    // The archive asks for little at a time.
+    let room = usize::try_from(size).unwrap_or(READ_AHEAD).min(READ_AHEAD);
+    let content = BufReader::with_capacity(room, content);
     let mut exact = ExactLength::new(content, size);
     archive.append_data(&mut header, path(member.name), &mut exact)?;
     Ok(exact.missing)

@@ -49,6 +49,7 @@ pub(super) fn unpack(
         report: UnpackReport::default(),
         links: Vec::new(),
         parent: None,
+        buffer: vec![0; 128 * 1024],
     };
     let mut last = String::new();
     counters.allow_headers(limits);
@@ -80,6 +81,8 @@ struct Stage<'l> {
     links: Vec<PathBuf>,
     /// The directory of the last member, open.
     parent: Option<(PathBuf, Dir)>,
+    /// For the content of one file after the other.
+    buffer: Vec<u8>,
 }
 
 impl Stage<'_> {
@@ -211,9 +214,8 @@ impl Stage<'_> {
         shown: &str,
     ) -> Result<(), UnpackError> {
         use std::io::Write as _;
-        let mut buffer = vec![0; 64 * 1024];
         loop {
-            let count = match entry.read(&mut buffer) {
+            let count = match entry.read(&mut self.buffer) {
                 Ok(0) => return Ok(()),
                 Ok(count) => count,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
@@ -226,7 +228,7 @@ impl Stage<'_> {
                     limit,
                 })?;
             self.report.bytes += count as u64;
-            file.write_all(&buffer[..count])
+            file.write_all(&self.buffer[..count])
                 .map_err(|source| UnpackError::disk("write", path, source))?;
         }
     }
