@@ -61,6 +61,9 @@ pub(crate) struct Flags {
     /// Folder in which answers of the judge are kept, so that the same question is not paid twice
     #[arg(long, value_name = "DIR")]
     pub(crate) judge_cache: Option<PathBuf>,
+    /// Record every exchange with the judge in this folder, without secrets; a judge `replay/DIR` plays it
+    #[arg(long, value_name = "DIR")]
+    pub(crate) record: Option<PathBuf>,
     /// US dollars that the judge may cost
     #[arg(long, value_name = "USD", value_parser = amount)]
     pub(crate) max_judge_usd: Option<f64>,

@@ -9,7 +9,7 @@ use formats::document::{self, DocumentError};
 use formats::grades::{Grades, GradingStatus, VerifierResult, VerifierStatus};
 use formats::owner::Owner;
 use grading::{GradeOptions, GradingInput, JudgeOptions, Problem, Registry, Severity};
-use llm_client::Models;
+use llm_client::{Models, Tape};
 use program::{Refused, Variables};
 use tokio_util::sync::CancellationToken;
 
@@ -42,7 +42,12 @@ async fn attempt(flags: &Flags) -> Result<Grades, Refused> {
         program_path: std::env::var_os("PATH").unwrap_or_default(),
         ..GradeOptions::default()
     };
-    let models = Models::new(|name| variables.get(name));
+    let mut models = Models::from_variables(|name| variables.get(name))
+        .map_err(|error| Refused::new(error.owner(), error))?;
+    if let Some(folder) = &flags.record {
+        let tape = Tape::create(folder).map_err(|error| Refused::new(error.owner(), error))?;
+        models = models.with_tape(tape);
+    }
     let registry = Registry::builtin();
     match grading::validate(&registry, &input, &models) {
         Ok(validated) => warn(&validated.warnings),

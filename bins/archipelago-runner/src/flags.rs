@@ -65,7 +65,27 @@ pub(crate) struct Flags {
     /// JSON file: a finished trajectory whose conversation this run goes on with; the initial messages follow it
     #[arg(long, value_name = "FILE", conflicts_with = "go_on")]
     pub(crate) parent_trajectory: Option<PathBuf>,
+    /// Record every exchange with the model in this folder, without secrets; `replay/DIR` plays it
+    #[arg(long, value_name = "DIR")]
+    pub(crate) record: Option<PathBuf>,
+    /// Keep answers of the model in this folder, and do not ask again for what is there
+    #[arg(long, value_name = "DIR")]
+    pub(crate) cache: Option<PathBuf>,
+    /// US dollars that the run may cost; a call whose worst case goes beyond is not sent
+    #[arg(long, value_name = "USD", value_parser = amount)]
+    pub(crate) max_cost: Option<f64>,
+    /// Tokens of requests and replies that the run may take; a call whose worst case goes beyond is not sent
+    #[arg(long, value_name = "N")]
+    pub(crate) max_tokens: Option<u64>,
     /// End with the exit codes of the reference
     #[arg(long)]
     pub(crate) reference_exit_codes: bool,
+}
+
+/// A number of dollars.
+fn amount(text: &str) -> Result<f64, String> {
+    text.parse::<f64>()
+        .ok()
+        .filter(|amount| amount.is_finite() && *amount >= 0.0)
+        .ok_or_else(|| "it must be a number of at least 0".to_owned())
 }

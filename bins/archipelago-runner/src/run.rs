@@ -16,7 +16,7 @@ use formats::event::Event;
 use formats::owner::Owner;
 use formats::task::InitialMessages;
 use formats::trajectory::{AgentStatus, Trajectory};
-use llm_client::Models;
+use llm_client::{Budget, BudgetLimits, Cache, CacheLimits, Models, Tape};
 use program::{Refused, Variables};
 use report::text::{Steps, Style};
 use tokio_util::sync::CancellationToken;
@@ -101,7 +101,7 @@ fn input(flags: &Flags, variables: &Variables) -> Result<RunInput, Refused> {
     let messages: InitialMessages = document::read("initial messages", &flags.initial_messages)?;
     let config: AgentConfig = document::read("agent configuration", &flags.agent_config)?;
     let extra_args = object("extra arguments", flags.orchestrator_extra_args.as_deref())?;
-    let model = Models::new(|name| variables.get(name))
+    let model = models(flags, variables)?
         .resolve(
             &flags.orchestrator_model,
             extra_args.as_ref().unwrap_or(&Object::new()),
@@ -139,6 +139,29 @@ fn input(flags: &Flags, variables: &Variables) -> Result<RunInput, Refused> {
         Some(path) => input.after(document::read("parent trajectory", path)?),
         None => input,
     })
+}
+
+/// The models, and what the flags make of their exchanges.
+fn models(flags: &Flags, variables: &Variables) -> Result<Models, Refused> {
+    let mut models = Models::from_variables(|name| variables.get(name))
+        .map_err(|error| Refused::new(error.owner(), error))?;
+    let limits = BudgetLimits {
+        cost_usd: flags.max_cost,
+        tokens: flags.max_tokens,
+    };
+    if !limits.is_unlimited() {
+        models = models.with_budget(Budget::new("run", limits));
+    }
+    if let Some(folder) = &flags.record {
+        let tape = Tape::create(folder).map_err(|error| Refused::new(error.owner(), error))?;
+        models = models.with_tape(tape);
+    }
+    if let Some(folder) = &flags.cache {
+        let cache = Cache::open(folder, CacheLimits::default())
+            .map_err(|error| Refused::new(error.owner(), error))?;
+        models = models.with_cache(cache);
+    }
+    Ok(models)
 }
 
 /// The object in an optional file. A path that is given but empty counts as not given, and `null`

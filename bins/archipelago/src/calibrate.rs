@@ -9,12 +9,11 @@ use formats::document;
 use formats::owner::Owner;
 use formats::task::{GradingSettings, file};
 use grading::{Calibration, GradeOptions, JudgedCase, LabelledCase};
-use llm_client::Models;
 use program::Refused;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
-use crate::flags::{CalibrateFlags, Format};
+use crate::flags::{CalibrateFlags, Format, ModelFlags};
 use crate::services;
 
 /// Asks the judge about cases that people have decided, and says how far they agree. Fails where
@@ -37,7 +36,7 @@ pub(crate) async fn calibrate(flags: &CalibrateFlags) -> Result<ExitCode, Refuse
     if let Some(votes) = flags.votes {
         settings.llm_judge_votes = Some(votes);
     }
-    let models = Models::new(|name| variables.get(name)).with_script_folder(folder);
+    let models = services::models(&variables, &ModelFlags::default())?.with_script_folder(folder);
     let cancel = CancellationToken::new();
     program::cancel_on_signals(cancel.clone()).map_err(|error| {
         Refused::new(

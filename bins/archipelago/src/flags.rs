@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use testkit::stub::{Fault, Turn};
 
 /// The command under which this program is the environment.
 pub(crate) const ENVIRONMENT: &str = "environment";
@@ -25,6 +26,8 @@ pub(crate) struct Flags {
 pub(crate) enum Command {
     /// Run tasks: environment, agent, snapshot, grades
     Run(RunFlags),
+    /// Run the tasks of a recorded run again, with what its models said then, and compare
+    Replay(ReplayFlags),
     /// Grade the trials of a run again, without the model or the world
     Grade(GradeFlags),
     /// Measure how far a judge agrees with people, on cases that they have decided
@@ -69,11 +72,8 @@ pub(crate) struct RunFlags {
     /// JSON file: the agent and its settings, in place of the task's
     #[arg(long, value_name = "FILE")]
     pub(crate) agent: Option<PathBuf>,
-    /// Where environments run: `process`, `docker`, or the URL of one that runs already
-    #[arg(long, default_value = "process", value_name = "process|docker|URL")]
-    pub(crate) sandbox: String,
     #[command(flatten)]
-    pub(crate) container: ContainerFlags,
+    pub(crate) sandbox: SandboxFlags,
     /// Attempts per task
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000), value_name = "K")]
     pub(crate) attempts: u32,
@@ -83,9 +83,82 @@ pub(crate) struct RunFlags {
     /// Go on with the run in `--output`: repeat what was interrupted or failed for other reasons than the model
     #[arg(long, requires = "output")]
     pub(crate) resume: bool,
+    #[command(flatten)]
+    pub(crate) models: ModelFlags,
+    #[command(flatten)]
+    pub(crate) budget: BudgetFlags,
+    /// What goes to stdout: an account for people, or the summary as JSON
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    pub(crate) format: Format,
+}
+
+/// Where environments run.
+#[derive(Debug, Args)]
+pub(crate) struct SandboxFlags {
+    /// Where environments run: `process`, `docker`, or the URL of one that runs already
+    #[arg(long, default_value = "process", value_name = "process|docker|URL")]
+    pub(crate) sandbox: String,
     /// Keep the environments' folders or containers to look into
     #[arg(long)]
     pub(crate) keep: bool,
+    #[command(flatten)]
+    pub(crate) container: ContainerFlags,
+}
+
+/// What becomes of the exchanges with models.
+#[derive(Debug, Args, Default)]
+#[command(next_help_heading = "Exchanges with models")]
+pub(crate) struct ModelFlags {
+    /// Record every exchange with a model in this folder, without secrets
+    #[arg(long, value_name = "DIR")]
+    pub(crate) record: Option<PathBuf>,
+    /// Keep answers of models in this folder, and do not ask again for what is there
+    #[arg(long, value_name = "DIR")]
+    pub(crate) cache: Option<PathBuf>,
+}
+
+/// What models may cost. A call whose worst case goes beyond is not sent.
+#[derive(Debug, Args, Default)]
+#[command(next_help_heading = "Budgets (crossing one ends trials with exit code 2)")]
+pub(crate) struct BudgetFlags {
+    /// US dollars that agents and judges of all trials may cost
+    #[arg(long, value_name = "USD", value_parser = amount)]
+    pub(crate) max_cost: Option<f64>,
+    /// US dollars that agent and judge of each trial may cost
+    #[arg(long, value_name = "USD", value_parser = amount)]
+    pub(crate) max_cost_per_trial: Option<f64>,
+    /// Tokens of requests and replies of all trials together
+    #[arg(long, value_name = "N")]
+    pub(crate) max_tokens: Option<u64>,
+    /// Tokens of requests and replies of each trial
+    #[arg(long, value_name = "N")]
+    pub(crate) max_tokens_per_trial: Option<u64>,
+}
+
+/// A number of dollars.
+fn amount(text: &str) -> Result<f64, String> {
+    text.parse::<f64>()
+        .ok()
+        .filter(|amount| amount.is_finite() && *amount >= 0.0)
+        .ok_or_else(|| "it must be a number of at least 0".to_owned())
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ReplayFlags {
+    /// The folder of a run that was made with `--record`
+    #[arg(value_name = "RUN")]
+    pub(crate) run: PathBuf,
+    /// The recording, in place of the one that the run names: a folder, or one file of it
+    #[arg(long, value_name = "PATH")]
+    pub(crate) recording: Option<PathBuf>,
+    /// The new run's folder; default: `<RUN>-replay`
+    #[arg(long, value_name = "DIR")]
+    pub(crate) output: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) sandbox: SandboxFlags,
+    /// Trials at the same time
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1000), value_name = "N")]
+    pub(crate) concurrency: u16,
     /// What goes to stdout: an account for people, or the summary as JSON
     #[arg(long, value_enum, default_value_t = Format::Text)]
     pub(crate) format: Format,
@@ -159,6 +232,8 @@ pub(crate) struct GradeFlags {
     /// `provider/model` of the judge, in place of the one that the run used
     #[arg(long, value_name = "MODEL")]
     pub(crate) judge_model: Option<String>,
+    #[command(flatten)]
+    pub(crate) models: ModelFlags,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -257,6 +332,41 @@ pub(crate) struct StubFlags {
     /// Loopback port; 0 picks a free one
     #[arg(long, default_value_t = 0)]
     pub(crate) port: u16,
+    /// What goes wrong first, one request each: `drop`, `stall`, `half-body`, `malformed-json`, `midway`, or a
+    /// status with headers, such as `429,retry-after=2` or `529`; may be repeated
+    #[arg(long = "fault", value_name = "FAULT", value_parser = fault)]
+    pub(crate) faults: Vec<Turn>,
+}
+
+/// A turn that goes wrong: the name of a fault or a status, and headers.
+fn fault(text: &str) -> Result<Turn, String> {
+    let mut parts = text.split(',');
+    let name = parts.next().unwrap_or_default();
+    let mut turn = match name {
+        "drop" => Turn::faulty(Fault::Drop),
+        "stall" => Turn::faulty(Fault::Stall),
+        "half-body" => Turn::says("Only half of this is sent.").with_fault(Fault::HalfBody),
+        "malformed-json" => Turn::faulty(Fault::MalformedJson),
+        "midway" => Turn::says("This breaks off.").with_fault(Fault::Midway),
+        status => match status.parse() {
+            Ok(status @ 300..=599) => Turn::fails(status),
+            _ => {
+                return Err(
+                    "it must be `drop`, `stall`, `half-body`, `malformed-json`, `midway` or a status \
+                     from 300 to 599"
+                        .to_owned(),
+                );
+            }
+        },
+    };
+    for header in parts {
+        let (name, value) = header
+            .split_once('=')
+            .filter(|(name, _)| !name.is_empty())
+            .ok_or_else(|| format!("the header `{header}` must be of the form `NAME=VALUE`"))?;
+        turn = turn.header(name.trim(), value.trim());
+    }
+    Ok(turn)
 }
 
 /// A provider with a stub.
@@ -280,6 +390,27 @@ mod tests {
     fn the_flags_are_consistent() {
         use clap::CommandFactory as _;
         Flags::command().debug_assert();
+    }
+
+    #[test]
+    fn faults_are_read_with_their_headers() {
+        let turn = fault("429,retry-after=2,x-note=a=b").unwrap();
+        assert!(matches!(
+            turn.fault,
+            Some(Fault::Status { status: 429, .. })
+        ));
+        let headers: Vec<(&str, &str)> = turn
+            .headers
+            .iter()
+            .map(|(name, value)| (name.as_str(), value.as_str()))
+            .collect();
+        assert_eq!(headers, [("retry-after", "2"), ("x-note", "a=b")]);
+        assert_eq!(fault("half-body").unwrap().fault, Some(Fault::HalfBody));
+        for wrong in ["", "200", "600", "dropped", "429,retry-after", "429,=5"] {
+            assert!(fault(wrong).is_err(), "{wrong}");
+        }
+        assert_eq!(amount("0.5"), Ok(0.5));
+        assert!(amount("-1").is_err() && amount("NaN").is_err() && amount("inf").is_err());
     }
 
     #[test]

@@ -16,7 +16,8 @@ use crate::services;
 /// Grades trials again, prints what came of it, and returns the exit code.
 pub(crate) async fn grade(flags: &GradeFlags) -> Result<ExitCode, Refused> {
     let variables = services::variables()?;
-    let services = services::services(&variables, services::process_sandbox(false)?);
+    let models = services::models(&variables, &flags.models)?;
+    let services = services::services(models, services::process_sandbox(false)?);
     let request = RegradeRequest {
         folder: flags.folder.clone(),
         only_errors: flags.only == Only::Errors,

@@ -7,6 +7,7 @@ mod documents;
 mod flags;
 mod grade;
 mod image;
+mod replay;
 mod run;
 mod schema;
 mod services;
@@ -41,6 +42,7 @@ fn main() -> ExitCode {
     let done = program::block_on(async {
         match flags.command {
             Command::Run(flags) => Box::pin(run::run(&flags)).await,
+            Command::Replay(flags) => Box::pin(replay::replay(&flags)).await,
             Command::Grade(flags) => Box::pin(grade::grade(&flags)).await,
             Command::Calibrate(flags) => Box::pin(calibrate::calibrate(&flags)).await,
             Command::Diff(flags) => diff::diff(&flags),

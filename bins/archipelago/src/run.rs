@@ -11,49 +11,61 @@ use formats::document::{self, DocumentError};
 use formats::owner::Owner;
 use formats::run::Summary;
 use formats::task::Verifiers;
-use harness::{Progress, RunRequest, Task};
-use program::Refused;
+use harness::{Progress, RunBudget, RunRequest, Task};
+use llm_client::{BudgetLimits, Models};
+use program::{Refused, Variables};
 use tokio_util::sync::CancellationToken;
 
 use crate::account::{self, Account};
 use crate::documents::{self, PAGE, TrialDocuments};
-use crate::flags::{Format, RunFlags};
+use crate::flags::{Format, RunFlags, SandboxFlags};
 use crate::services;
 
 /// Runs the tasks, prints what came of it, and returns the exit code.
 pub(crate) async fn run(flags: &RunFlags) -> Result<ExitCode, Refused> {
     let variables = services::variables()?;
-    let sandbox = services::sandbox(flags, &variables)?;
-    let trials = flags.tasks.len() * flags.attempts as usize;
-    if flags.sandbox.contains("://") && trials > 1 {
+    let request = request(flags)?;
+    if flags.models.cache.is_some() && flags.attempts > 1 {
+        program::say("note: with `--cache`, later attempts at a task get the answers of the first");
+    }
+    let models = services::models(&variables, &flags.models)?;
+    let sandbox = (&flags.sandbox, &variables);
+    let (summary, cancelled) = Box::pin(carry_out(&request, models, sandbox, flags.format)).await?;
+    Ok(match cancelled {
+        // A run that was ended before its trials began has none to tell of.
+        true => ExitCode::from(Owner::Cancelled.exit_code()),
+        false => exit_code(&summary),
+    })
+}
+
+/// Runs what is asked for and prints what came of it. The second value says whether it was ended by
+/// a signal.
+pub(crate) async fn carry_out(
+    request: &RunRequest,
+    models: Models,
+    (sandbox, variables): (&SandboxFlags, &Variables),
+    format: Format,
+) -> Result<(Summary, bool), Refused> {
+    let trials = request.tasks.len() * request.attempts as usize;
+    if sandbox.sandbox.contains("://") && trials > 1 {
         return Err(Refused::configuration(format_args!(
             "the environment at `{}` keeps what a trial leaves in it, so it serves one trial, not \
              {trials}; use `--sandbox process`",
-            flags.sandbox
+            sandbox.sandbox
         )));
     }
-    let request = request(flags)?;
+    let services = services::services(models, services::sandbox(sandbox, variables)?);
     let cancel = CancellationToken::new();
     program::cancel_on_signals(cancel.clone())?;
     let account = Arc::new(Account::new(trials));
-    let result = harness::run(
-        &request,
-        &services::services(&variables, sandbox),
-        Arc::clone(&account) as Arc<dyn Progress>,
-        &cancel,
-    )
-    .await;
+    let progress = Arc::clone(&account) as Arc<dyn Progress>;
+    let result = harness::run(request, &services, progress, &cancel).await;
     account.end();
     let summary = result.map_err(|error| Refused::new(error.owner(), error))?;
-    let verifiers = verifiers(&request);
+    let verifiers = verifiers(request);
     documents::write_pages(&request.output, &summary, &verifiers);
-    print(flags, &request, &summary, &verifiers).map_err(Refused::stdout)?;
-    // A run that was ended before its trials began has none to tell of.
-    Ok(if cancel.is_cancelled() {
-        ExitCode::from(Owner::Cancelled.exit_code())
-    } else {
-        exit_code(&summary)
-    })
+    print(format, request, &summary, &verifiers).map_err(Refused::stdout)?;
+    Ok((summary, cancel.is_cancelled()))
 }
 
 fn request(flags: &RunFlags) -> Result<RunRequest, DocumentError> {
@@ -71,7 +83,23 @@ fn request(flags: &RunFlags) -> Result<RunRequest, DocumentError> {
         attempts: flags.attempts,
         concurrency: usize::from(flags.concurrency),
         resume: flags.resume,
+        budget: RunBudget {
+            run: BudgetLimits {
+                cost_usd: flags.budget.max_cost,
+                tokens: flags.budget.max_tokens,
+            },
+            trial: BudgetLimits {
+                cost_usd: flags.budget.max_cost_per_trial,
+                tokens: flags.budget.max_tokens_per_trial,
+            },
+        },
+        recording: flags.models.record.as_deref().map(absolute),
     })
+}
+
+/// `path` from the root, as far as that can be told.
+fn absolute(path: &Path) -> PathBuf {
+    std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
 }
 
 /// A run folder of its own: `runs/<time>-<first task>`, with a number where two runs begin in the
@@ -83,7 +111,11 @@ fn new_folder(flags: &RunFlags) -> PathBuf {
         .first()
         .and_then(|task| task.file_name())
         .unwrap_or_default();
-    let base = Path::new("runs").join(format!("{time}-{}", task.to_string_lossy()));
+    free_folder(Path::new("runs").join(format!("{time}-{}", task.to_string_lossy())))
+}
+
+/// `base`, with a number where that exists.
+pub(crate) fn free_folder(base: PathBuf) -> PathBuf {
     (2..)
         .map(|number| PathBuf::from(format!("{}-{number}", base.display())))
         .find(|path| !path.exists())
@@ -102,13 +134,13 @@ fn verifiers(request: &RunRequest) -> BTreeMap<String, Verifiers> {
 }
 
 fn print(
-    flags: &RunFlags,
+    format: Format,
     request: &RunRequest,
     summary: &Summary,
     verifiers: &BTreeMap<String, Verifiers>,
 ) -> std::io::Result<()> {
     let mut stdout = std::io::stdout().lock();
-    if flags.format == Format::Json {
+    if format == Format::Json {
         serde_json::to_writer_pretty(&mut stdout, summary)?;
         return writeln!(stdout);
     }
@@ -119,7 +151,9 @@ fn print(
             let page = folder.join(PAGE);
             let verifiers = verifiers.get(&trial.task).cloned().unwrap_or_default();
             let documents = TrialDocuments::read(folder, verifiers);
-            (report::text::trial(&documents.trial(trial), style), page)
+            let mut text = report::text::trial(&documents.trial(trial), style);
+            text.extend(summary.budget.as_ref().map(report::text::budget));
+            (text, page)
         }
         _ => (report::text::run(summary, style), request.output.join(PAGE)),
     };
@@ -129,7 +163,7 @@ fn print(
 
 /// 0 where every trial was done; else the code of the failure that most needs attention: what the
 /// user ended, then what the user has to correct, then the machine's, then the model's.
-fn exit_code(summary: &Summary) -> ExitCode {
+pub(crate) fn exit_code(summary: &Summary) -> ExitCode {
     let owners: Vec<Owner> = summary
         .trials
         .iter()

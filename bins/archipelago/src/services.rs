@@ -5,11 +5,11 @@ use std::sync::Arc;
 use agent_core::Agents;
 use grading::Registry;
 use harness::Services;
-use llm_client::Models;
+use llm_client::{Cache, CacheLimits, Models, Tape};
 use program::{Refused, Variables};
 use sandbox::{DockerSandbox, Engine, ProcessSandbox, Sandbox, UrlSandbox};
 
-use crate::flags::{self, ContainerFlags, RunFlags, Switch};
+use crate::flags::{self, ContainerFlags, ModelFlags, SandboxFlags, Switch};
 
 /// Variables, with the logs started as they say.
 pub(crate) fn variables() -> Result<Variables, Refused> {
@@ -18,10 +18,26 @@ pub(crate) fn variables() -> Result<Variables, Refused> {
     Ok(variables)
 }
 
-/// Services around `sandbox`.
-pub(crate) fn services(variables: &Variables, sandbox: Arc<dyn Sandbox>) -> Services {
+/// The models with their credentials and limits, and what the flags make of their exchanges.
+pub(crate) fn models(variables: &Variables, flags: &ModelFlags) -> Result<Models, Refused> {
+    let mut models = Models::from_variables(|name| variables.get(name))
+        .map_err(|error| Refused::new(error.owner(), error))?;
+    if let Some(folder) = &flags.record {
+        let tape = Tape::create(folder).map_err(|error| Refused::new(error.owner(), error))?;
+        models = models.with_tape(tape);
+    }
+    if let Some(folder) = &flags.cache {
+        let cache = Cache::open(folder, CacheLimits::default())
+            .map_err(|error| Refused::new(error.owner(), error))?;
+        models = models.with_cache(cache);
+    }
+    Ok(models)
+}
+
+/// Services with `models` around `sandbox`.
+pub(crate) fn services(models: Models, sandbox: Arc<dyn Sandbox>) -> Services {
     Services {
-        models: Models::new(|name| variables.get(name)),
+        models,
         agents: Agents::builtin(),
         registry: Registry::builtin(),
         sandbox,
@@ -30,7 +46,7 @@ pub(crate) fn services(variables: &Variables, sandbox: Arc<dyn Sandbox>) -> Serv
 
 /// The sandbox that the flags name.
 pub(crate) fn sandbox(
-    flags: &RunFlags,
+    flags: &SandboxFlags,
     variables: &Variables,
 ) -> Result<Arc<dyn Sandbox>, Refused> {
     if flags.sandbox != "docker" && flags.container != ContainerFlags::default() {

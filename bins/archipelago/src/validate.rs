@@ -6,13 +6,14 @@ use std::process::ExitCode;
 use formats::owner::Owner;
 use program::Refused;
 
-use crate::flags::ValidateFlags;
+use crate::flags::{ModelFlags, ValidateFlags};
 use crate::services;
 
 /// Explains what is wrong with each task; 0 where all of them could run.
 pub(crate) fn validate(flags: &ValidateFlags) -> Result<ExitCode, Refused> {
     let variables = services::variables()?;
-    let services = services::services(&variables, services::process_sandbox(false)?);
+    let models = services::models(&variables, &ModelFlags::default())?;
+    let services = services::services(models, services::process_sandbox(false)?);
     let mut wrong = 0;
     for task in &flags.tasks {
         match harness::check(task, &services) {

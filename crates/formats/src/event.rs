@@ -77,6 +77,14 @@ pub enum EventKind {
         /// Why.
         failure: Failure,
     },
+    /// A model call waited for its turn, since limits allow only so many.
+    Waited {
+        /// Seconds; they count for no time limit of the call.
+        seconds: f64,
+        /// What stood in the way: `requests_per_minute`, `tokens_per_minute`, `concurrency`, `provider`
+        /// (it asked for a wait) or `budget` (calls in flight hold the rest of it).
+        reason: String,
+    },
     /// What the model says it thought before the reply that follows, where the provider tells it.
     Reasoning {
         /// The text.

@@ -12,6 +12,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::agent::AgentConfig;
 use crate::owner::Failure;
 use crate::trajectory::AgentStatus;
 
@@ -65,6 +66,12 @@ pub struct RunRecord {
     /// The judge that took the place of the one that the tasks name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub judge_model: Option<String>,
+    /// The agent that took the place of the one that the tasks name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<AgentConfig>,
+    /// The folder in which the exchanges with models are recorded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recording: Option<String>,
     /// `process`, `docker` or an address.
     pub sandbox: String,
 }
@@ -154,6 +161,35 @@ pub struct Summary {
     pub model_failures: usize,
     /// Trials without one for any other reason; they say nothing about the model.
     pub other_failures: usize,
+    /// What the run was allowed to spend and did spend; absent where it was not limited.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub budget: Option<BudgetSummary>,
+}
+
+/// The budget of a run in `summary.json`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct BudgetSummary {
+    /// Most US dollars of the run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_cost_usd: Option<f64>,
+    /// Most tokens of the run, of requests and replies together.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_tokens: Option<u64>,
+    /// Most US dollars of each trial.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_cost_usd_per_trial: Option<f64>,
+    /// Most tokens of each trial.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_tokens_per_trial: Option<u64>,
+    /// US dollars of agents and judges; calls of unknown price are counted at an assumed one, so
+    /// this may be more than the sum of the trials.
+    pub spent_usd: f64,
+    /// Tokens of agents and judges.
+    pub spent_tokens: u64,
+    /// Model calls for which the budget of the run had no room.
+    pub refused_calls: u64,
+    /// Trials that were not begun, because a call had been refused before.
+    pub trials_not_begun: u64,
 }
 
 /// One trial in `summary.json`.

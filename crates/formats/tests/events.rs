@@ -52,6 +52,10 @@ fn kinds() -> Vec<EventKind> {
             wait_seconds: 0.5,
             failure: failure.clone(),
         },
+        EventKind::Waited {
+            seconds: 12.5,
+            reason: "tokens_per_minute".into(),
+        },
         EventKind::Reasoning {
             text: "It wants an echo.".into(),
         },

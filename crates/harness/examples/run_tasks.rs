@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use agent_core::Agents;
 use grading::Registry;
-use harness::{RunRequest, Services, Silent};
+use harness::{RunBudget, RunRequest, Services, Silent};
 use llm_client::Models;
 use sandbox::UrlSandbox;
 use tokio_util::sync::CancellationToken;
@@ -35,6 +35,8 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         attempts: 1,
         concurrency: 1,
         resume: false,
+        budget: RunBudget::default(),
+        recording: None,
     };
     let cancel = CancellationToken::new();
     let summary = Box::pin(harness::run(&request, &services, Arc::new(Silent), &cancel)).await?;

@@ -8,6 +8,7 @@ use formats::owner::{Failure, Owner};
 use formats::run::{TrialOutcome, file};
 use formats::trajectory::Trajectory;
 use grading::{GradeOptions, GradingInput};
+use llm_client::Models;
 use tokio_util::sync::CancellationToken;
 
 use crate::plan::Plan;
@@ -17,10 +18,15 @@ use crate::world::InitialWorld;
 
 /// Grades the trial whose files are in `folder`, and writes `grades.json` there.
 ///
-/// With `only`, results of these grades that are no errors are kept.
+/// With `only`, results of these grades that are no errors are kept. The judges are among `models`.
+#[expect(
+    clippy::too_many_arguments,
+    reason = "two callers; each argument is another thing"
+)]
 pub(crate) async fn grade_folder(
     services: &Services,
     plan: &Plan,
+    models: &Models,
     folder: &Path,
     trajectory: Trajectory,
     only: Option<Grades>,
@@ -43,7 +49,7 @@ pub(crate) async fn grade_folder(
     let grades = grading::grade_with(
         &services.registry,
         input,
-        &plan.models,
+        models,
         options,
         cancel.clone(),
         on_result,

@@ -8,6 +8,7 @@
 //!
 //! The environment is always reached over HTTP, whatever [`sandbox`] it runs in.
 
+mod budget;
 mod grade;
 mod ledger;
 mod meter;
@@ -23,7 +24,7 @@ pub mod world;
 pub use plan::check;
 pub use progress::{News, Progress, Silent, Stage};
 pub use regrade::{RegradeRequest, Regraded, regrade};
-pub use run::{RunError, RunRequest, Services, run};
+pub use run::{RunBudget, RunError, RunRequest, Services, run};
 pub use task::{Task, TaskError};
 pub use trial::TrialId;
 

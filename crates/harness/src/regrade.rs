@@ -100,12 +100,14 @@ pub async fn regrade(
         tasks.insert(id.task.clone(), plan.task);
         all_grades.push((id, grades));
     }
-    let summary = summarize(
+    let budget = summary.budget;
+    let mut summary = summarize(
         &summary.run_id,
         summary.finished_at,
         summary.duration,
         trials,
     );
+    summary.budget = budget;
     document::write("summary", &run_folder.join(file::SUMMARY), &summary)?;
     Ok(Regraded {
         run_folder,
@@ -132,6 +134,7 @@ async fn regrade_trial(
     grade::grade_folder(
         services,
         plan,
+        &plan.models,
         folder,
         trajectory,
         only,

@@ -12,10 +12,11 @@ use formats::owner::Owner;
 use formats::run::{FORMAT_VERSION, RunRecord, Summary, TaskRecord, TrialSummary, file};
 use futures::StreamExt as _;
 use grading::Registry;
-use llm_client::Models;
+use llm_client::{BudgetLimits, Models};
 use sandbox::Sandbox;
 use tokio_util::sync::CancellationToken;
 
+use crate::budget::Budgets;
 use crate::ledger::{History, Ledger};
 use crate::plan::{Plan, plan};
 use crate::progress::{News, Progress};
@@ -42,6 +43,19 @@ pub struct RunRequest {
     pub concurrency: usize,
     /// Whether to go on with the run that `output` holds.
     pub resume: bool,
+    /// What models may cost.
+    pub budget: RunBudget,
+    /// Where `services.models` record their exchanges, if they do; written into `run.json`.
+    pub recording: Option<PathBuf>,
+}
+
+/// What the models of a run may cost, agents and judges together.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct RunBudget {
+    /// All trials of the run. Once a call is refused for it, no further trial begins.
+    pub run: BudgetLimits,
+    /// Each trial.
+    pub trial: BudgetLimits,
 }
 
 /// What a run works with.
@@ -128,6 +142,7 @@ pub async fn run(
     let history = History::read(&folder.join(file::LEDGER))?;
     let earlier = earlier_summaries(folder);
 
+    let budgets = Budgets::new(request.budget);
     let mut kept = Vec::new();
     let mut wanted = Vec::new();
     for (order, (plan, attempt)) in plans
@@ -143,6 +158,7 @@ pub async fn run(
         match earlier.iter().find(|trial| settled && id.is_of(trial)) {
             Some(summary) => {
                 progress.news(&id, News::Kept(summary));
+                budgets.count(summary);
                 kept.push((order, summary.clone()));
             }
             None => {
@@ -158,12 +174,13 @@ pub async fn run(
         let mut trials = done.to_vec();
         trials.sort_by_key(|(order, _)| *order);
         let trials = trials.into_iter().map(|(_, trial)| trial).collect();
-        let summary = summarize(
+        let mut summary = summarize(
             &record.run_id,
             now(),
             started.elapsed().as_secs_f64(),
             trials,
         );
+        summary.budget = budgets.summary();
         document::write("summary", &folder.join(file::SUMMARY), &summary).map(|()| summary)
     };
     let mut done = kept;
@@ -175,10 +192,11 @@ pub async fn run(
                 progress: Arc::clone(&progress),
                 cancel,
                 run_folder: folder,
+                budgets: &budgets,
             };
             Box::pin(async move {
                 // A trial that has not begun when the run is cancelled leaves no trace.
-                if cancel.is_cancelled() {
+                if cancel.is_cancelled() || context.budgets.stops() {
                     return Ok(None);
                 }
                 let summary = trial::run(&context, &id, plan).await?;
@@ -229,6 +247,11 @@ fn open_folder(
         attempts: request.attempts,
         model: request.model.clone(),
         judge_model: request.judge_model.clone(),
+        agent: request.agent.clone(),
+        recording: request
+            .recording
+            .as_ref()
+            .map(|path| path.display().to_string()),
         sandbox: services.sandbox.name(),
     };
     match earlier {

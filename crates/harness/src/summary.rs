@@ -43,6 +43,7 @@ pub(crate) fn summarize(
         model_failures,
         other_failures,
         trials,
+        budget: None,
     }
 }
 

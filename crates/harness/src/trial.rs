@@ -15,6 +15,7 @@ use formats::trajectory::{AgentStatus, Trajectory};
 use sandbox::{RunningEnvironment, StartRequest};
 use tokio_util::sync::CancellationToken;
 
+use crate::budget::{Budgets, TrialBudget};
 use crate::ledger::Ledger;
 use crate::meter::Meter;
 use crate::plan::Plan;
@@ -53,6 +54,7 @@ pub(crate) struct Context<'a> {
     pub(crate) progress: Arc<dyn Progress>,
     pub(crate) cancel: &'a CancellationToken,
     pub(crate) run_folder: &'a Path,
+    pub(crate) budgets: &'a Budgets,
 }
 
 /// How long a cancelled trial may take to save the final state.
@@ -85,6 +87,7 @@ pub(crate) async fn run(
             failure: None,
         },
         judge_cost: Some(0.0),
+        budget: context.budgets.of_trial(),
     };
     let started = Instant::now();
     // Boxed: the future of a whole trial is large, and hundreds of them may wait side by side.
@@ -139,6 +142,7 @@ struct Trial<'a> {
     outcome: TrialOutcome,
     /// Cost of the judge calls so far; `None` once one of them has no known price.
     judge_cost: Option<f64>,
+    budget: TrialBudget,
 }
 
 impl Trial<'_> {

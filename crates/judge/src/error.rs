@@ -67,7 +67,7 @@ impl From<&ChatError> for JudgeError {
             ChatErrorKind::ContextWindow | ChatErrorKind::TooLarge => JudgeErrorKind::Context,
             ChatErrorKind::ContentFilter | ChatErrorKind::MalformedReply => JudgeErrorKind::Output,
             ChatErrorKind::Budget => JudgeErrorKind::Budget,
-            ChatErrorKind::Script => JudgeErrorKind::Config,
+            ChatErrorKind::Script | ChatErrorKind::NotRecorded => JudgeErrorKind::Config,
             _ => JudgeErrorKind::Transport,
         };
         Self::new(kind, format!("the judge could not be asked: {error}"))

@@ -312,7 +312,7 @@ impl Judge {
             return Ok(answer);
         }
         let (answer, reply) =
-            Box::pin(self.until_read(member, &opening, &mut extra_args, read)).await?;
+            Box::pin(self.until_read(member, question, &opening, &mut extra_args, read)).await?;
         if let Some((cache, key)) = &kept {
             cache.put(key, member.model.name(), &reply).await;
         }
@@ -323,6 +323,7 @@ impl Judge {
     async fn until_read<T>(
         &self,
         member: &Member,
+        question: &Question,
         opening: &[Message],
         extra_args: &mut Object,
         read: &impl Fn(&str) -> Result<T, String>,
@@ -330,7 +331,8 @@ impl Judge {
         let mut messages = opening.to_vec();
         let mut unread = Vec::new();
         for _ in 0..self.attempts {
-            let response = self.call(member, &messages, extra_args).await?;
+            let code = &question.code;
+            let response = self.call(member, code, &messages, extra_args).await?;
             let text = response.message.text().into_owned();
             let problem = match read(&text) {
                 Ok(answer) => return Ok((answer, text)),
@@ -360,6 +362,7 @@ impl Judge {
     async fn call(
         &self,
         member: &Member,
+        code: &str,
         messages: &[Message],
         extra_args: &mut Object,
     ) -> Result<ChatResponse, JudgeError> {
@@ -373,6 +376,7 @@ impl Judge {
                 labels: CallLabels {
                     trajectory_id: Some(&self.trajectory_id),
                     service: Some("grading"),
+                    nonce: Some(code),
                     ..CallLabels::default()
                 },
             };

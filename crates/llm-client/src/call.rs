@@ -38,6 +38,9 @@ pub struct CallLabels<'a> {
     pub call_id: Option<&'a str>,
     /// The attempt, counted from 1. [`Model::chat`](crate::Model::chat) sets it.
     pub attempt: Option<u32>,
+    /// A text in the messages that was drawn at random for this call. Recordings and caches take
+    /// requests that differ in nothing else as the same. It is no header.
+    pub nonce: Option<&'a str>,
 }
 
 /// The answer to a chat call.
@@ -58,7 +61,8 @@ pub struct ChatResponse {
     pub raw: Value,
     /// The provider's id of the request, for its support.
     pub request_id: Option<String>,
-    /// How many attempts it took.
+    /// How many attempts it took; 0 where it was kept from an earlier call
+    /// ([`Cache`](crate::Cache)), which costs nothing.
     pub attempts: u32,
     /// Wall time of all attempts and waits.
     pub duration: Duration,

@@ -85,6 +85,10 @@ pub enum ChatErrorKind {
     Budget,
     /// A script has no answer for the conversation.
     Script,
+    /// A recording has no answer for the conversation.
+    NotRecorded,
+    /// The call cannot be recorded as asked.
+    Recording,
 }
 
 impl ChatErrorKind {
@@ -108,7 +112,34 @@ impl ChatErrorKind {
             Self::NotFound => "not_found",
             Self::Budget => "budget",
             Self::Script => "script",
+            Self::NotRecorded => "not_recorded",
+            Self::Recording => "recording",
         }
+    }
+
+    /// The kind that [`as_str`](Self::as_str) names `word`.
+    pub(crate) fn from_word(word: &str) -> Option<Self> {
+        const ALL: [ChatErrorKind; 18] = [
+            ChatErrorKind::RateLimit,
+            ChatErrorKind::Credit,
+            ChatErrorKind::Overloaded,
+            ChatErrorKind::Server,
+            ChatErrorKind::Timeout,
+            ChatErrorKind::Connection,
+            ChatErrorKind::MalformedReply,
+            ChatErrorKind::ContextWindow,
+            ChatErrorKind::ContentFilter,
+            ChatErrorKind::BadRequest,
+            ChatErrorKind::UnsupportedParameter,
+            ChatErrorKind::TooLarge,
+            ChatErrorKind::Auth,
+            ChatErrorKind::NotFound,
+            ChatErrorKind::Budget,
+            ChatErrorKind::Script,
+            ChatErrorKind::NotRecorded,
+            ChatErrorKind::Recording,
+        ];
+        ALL.into_iter().find(|kind| kind.as_str() == word)
     }
 
     /// Whether the same request could succeed later.
@@ -135,7 +166,8 @@ impl ChatErrorKind {
             | Self::UnsupportedParameter
             | Self::Credit
             | Self::Budget
-            | Self::Script => Owner::Configuration,
+            | Self::Script
+            | Self::NotRecorded => Owner::Configuration,
             Self::RateLimit
             | Self::Overloaded
             | Self::Server
@@ -143,7 +175,8 @@ impl ChatErrorKind {
             | Self::Connection
             | Self::MalformedReply
             | Self::BadRequest
-            | Self::TooLarge => Owner::Infrastructure,
+            | Self::TooLarge
+            | Self::Recording => Owner::Infrastructure,
         }
     }
 }

@@ -7,7 +7,11 @@
 //!
 //! The crate knows nothing of agents or MCP.
 
+mod around;
+mod budget;
+mod cache;
 mod call;
+mod equipment;
 mod error;
 mod extra_args;
 mod model;
@@ -15,12 +19,21 @@ mod models;
 mod prices;
 mod provider;
 mod providers;
+mod rate;
+mod recording;
 mod repair;
+mod retry;
 pub mod tokens;
 
+pub use budget::{Budget, BudgetLimits, Spent};
+pub use cache::{Cache, CacheError, CacheLimits};
 pub use call::{CallLabels, ChatRequest, ChatResponse, FinishReason};
+pub use equipment::SettingsError;
 pub use error::{ChatError, ChatErrorKind, ModelNameError};
-pub use model::{Model, RetryNotice, RetryPolicy};
+pub use model::{Hooks, Model};
 pub use models::Models;
 pub use prices::{KnownModel, Price, known_model, price_of, table_version};
 pub use provider::{Delta, DeltaSink, Provider, Reply};
+pub use rate::{RateLimit, RateLimits, SettingError, WaitNotice, WaitReason};
+pub use recording::{Recording, RecordingError, Tape};
+pub use retry::{RetryNotice, RetryPolicy};

@@ -1,17 +1,23 @@
 //! One logical call: attempts, waits, limits.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::sync::Semaphore;
 use tokio::time::Instant;
 use uuid::Uuid;
 
+use crate::around::{Admission, Around};
+use crate::budget::{Budget, worst_case};
+use crate::cache::{Cache, Key};
 use crate::call::{ChatRequest, ChatResponse};
 use crate::error::{ChatError, ChatErrorKind};
 use crate::extra_args::Settings;
 use crate::prices::Price;
-use crate::provider::{DeltaSink, Provider, Reply};
+use crate::provider::{Delta, DeltaSink, Provider, Reply};
+use crate::rate::WaitNotice;
+use crate::recording::{Happened, Question, StoredDelta};
+use crate::retry::{RetryNotice, RetryPolicy};
 
 /// A model that can be asked. Cloning is cheap.
 #[derive(Clone)]
@@ -20,70 +26,18 @@ pub struct Model {
     provider: Arc<dyn Provider>,
     retry: RetryPolicy,
     price: Option<Price>,
-    slots: Option<Arc<Semaphore>>,
+    around: Around,
 }
 
-/// How often and how patiently a call is repeated (`spec/llm.md` §7).
-///
-/// The wait after the k-th failure is drawn between zero and `first_wait`·2^(k−1), at most
-/// `longest_wait`, so that many trials do not come back all at once. Where the provider says how long
-/// to wait, that is what counts, again at most `longest_wait`.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct RetryPolicy {
-    /// Attempts in all, at least 1.
-    pub attempts: u32,
-    /// Wait after the first failure; doubled after each further one.
-    pub first_wait: Duration,
-    /// Longest single wait.
-    pub longest_wait: Duration,
-    /// Limit of all attempts and waits together.
-    pub total: Duration,
-}
-
-impl Default for RetryPolicy {
-    fn default() -> Self {
-        Self {
-            attempts: 10,
-            first_wait: Duration::from_secs(1),
-            longest_wait: Duration::from_secs(60),
-            total: Duration::from_secs(1800),
-        }
-    }
-}
-
-impl RetryPolicy {
-    /// A policy that never repeats.
-    #[must_use]
-    pub fn never() -> Self {
-        Self {
-            attempts: 1,
-            ..Self::default()
-        }
-    }
-
-    /// The wait after the failed `attempt` (from 1); `share` is a random number from 0 to 1.
-    fn wait_after(&self, attempt: u32, error: &ChatError, share: f64) -> Duration {
-        if let Some(asked) = error.retry_after {
-            return asked.min(self.longest_wait);
-        }
-        let factor = 2_u32.saturating_pow(attempt.saturating_sub(1));
-        self.first_wait
-            .saturating_mul(factor)
-            .min(self.longest_wait)
-            .mul_f64(share)
-    }
-}
-
-/// A failed attempt that will be repeated.
-#[derive(Debug)]
-#[non_exhaustive]
-pub struct RetryNotice<'a> {
-    /// Which attempt failed, counted from 1.
-    pub attempt: u32,
-    /// How long the wait is.
-    pub wait: Duration,
-    /// What failed.
-    pub error: &'a ChatError,
+/// Who hears of what happens during a call.
+#[derive(Clone, Copy, Default)]
+pub struct Hooks<'a> {
+    /// Hears of every failed attempt that is repeated.
+    pub on_retry: Option<&'a (dyn Fn(RetryNotice<'_>) + Send + Sync)>,
+    /// Hears of every wait for a turn, when it is over.
+    pub on_wait: Option<&'a (dyn Fn(WaitNotice) + Send + Sync)>,
+    /// Hears of the pieces of the reply while they come.
+    pub on_delta: Option<DeltaSink<'a>>,
 }
 
 impl Model {
@@ -94,7 +48,7 @@ impl Model {
             provider,
             retry: RetryPolicy::default(),
             price: None,
-            slots: None,
+            around: Around::default(),
         }
     }
 
@@ -116,7 +70,20 @@ impl Model {
     /// between attempts hold none, and waiting for a slot counts for no time limit.
     #[must_use]
     pub fn with_slots(mut self, slots: Arc<Semaphore>) -> Self {
-        self.slots = Some(slots);
+        self.around.slots = Some(slots);
+        self
+    }
+
+    /// The same model, whose calls are also paid from `budget`.
+    #[must_use]
+    pub fn with_budget(mut self, budget: Budget) -> Self {
+        // The narrower ones first: who waits for the widest holds all others, never the other way.
+        self.around.budgets.insert(0, budget);
+        self
+    }
+
+    pub(crate) fn with_around(mut self, around: Around) -> Self {
+        self.around = around;
         self
     }
 
@@ -142,7 +109,8 @@ impl Model {
     ///
     /// The extra arguments `timeout` (seconds) and `num_retries` win over the request's timeout and
     /// the policy's number of attempts. An attempt that takes longer than its limit by the clock has
-    /// failed. Dropping the future cancels the call.
+    /// failed. Waiting for a turn (rate limits, slots, budgets) counts for no limit of the call.
+    /// Dropping the future cancels the call.
     ///
     /// # Errors
     /// The last [`ChatError`] when the call cannot succeed, the attempts are used up, or the wait for
@@ -152,7 +120,11 @@ impl Model {
         request: ChatRequest<'_>,
         on_retry: &(dyn Fn(RetryNotice<'_>) + Send + Sync),
     ) -> Result<ChatResponse, ChatError> {
-        self.call(request, on_retry, None).await
+        let hooks = Hooks {
+            on_retry: Some(on_retry),
+            ..Hooks::default()
+        };
+        self.chat_with(request, hooks).await
     }
 
     /// The same as [`Self::chat`], and tells `on_delta` of the pieces of the reply while they come.
@@ -168,14 +140,22 @@ impl Model {
         on_retry: &(dyn Fn(RetryNotice<'_>) + Send + Sync),
         on_delta: DeltaSink<'_>,
     ) -> Result<ChatResponse, ChatError> {
-        self.call(request, on_retry, Some(on_delta)).await
+        let hooks = Hooks {
+            on_retry: Some(on_retry),
+            on_delta: Some(on_delta),
+            ..Hooks::default()
+        };
+        self.chat_with(request, hooks).await
     }
 
-    async fn call(
+    /// The same as [`Self::chat`] with all that can be heard.
+    ///
+    /// # Errors
+    /// As [`Self::chat`].
+    pub async fn chat_with(
         &self,
         request: ChatRequest<'_>,
-        on_retry: &(dyn Fn(RetryNotice<'_>) + Send + Sync),
-        on_delta: Option<DeltaSink<'_>>,
+        hooks: Hooks<'_>,
     ) -> Result<ChatResponse, ChatError> {
         let settings = Settings::read(request.extra_args).map_err(|reason| {
             ChatError::new(ChatErrorKind::UnsupportedParameter, self.provider(), reason)
@@ -186,26 +166,48 @@ impl Model {
             Some(id) => id.to_owned(),
             None => Uuid::new_v4().to_string(),
         };
+        let mut one = request;
+        one.labels.call_id = Some(&call_id);
+        let question = self.around.question(&one);
         let started = Instant::now();
+        if let Some(reply) = self.kept(&one, question.as_ref()).await? {
+            return Ok(self.response(reply, 0, started.elapsed()));
+        }
         let mut queued = Duration::ZERO;
         let mut attempt = 1;
         loop {
             let asked_at = Instant::now();
-            let slot = self.slot().await?;
+            let admission = self.admit(&one, hooks).await?;
             queued += asked_at.elapsed();
             let spent = started.elapsed().saturating_sub(queued);
             let left = self.retry.total.saturating_sub(spent);
-            let mut one = request;
-            one.labels.call_id = Some(&call_id);
             one.labels.attempt = Some(attempt);
-            let error = match self.attempt(one, limit.min(left), on_delta).await {
-                Ok(reply) => return Ok(self.response(reply, attempt, started.elapsed())),
+            let begun = Instant::now();
+            let (outcome, deltas) = self.attempt(one, limit.min(left), hooks.on_delta).await;
+            let error = match outcome {
+                Ok(reply) => {
+                    let response = self.response(reply, attempt, started.elapsed());
+                    admission.answered(&response);
+                    let answered = Ok(&response);
+                    self.record(&one, question.as_ref(), begun.elapsed(), deltas, answered)
+                        .await?;
+                    self.keep(&one, question.as_ref(), &response).await;
+                    return Ok(response);
+                }
                 Err(error) => error,
             };
-            drop(slot);
             let spent = started.elapsed().saturating_sub(queued);
             let left = self.retry.total.saturating_sub(spent);
             let wait = self.retry.wait_after(attempt, &error, fastrand::f64());
+            admission.failed(&error, self.retry.longest_wait);
+            self.record(
+                &one,
+                question.as_ref(),
+                begun.elapsed(),
+                deltas,
+                Err(&error),
+            )
+            .await?;
             if !error.is_retryable() || attempt >= attempts || wait >= left {
                 return Err(error);
             }
@@ -216,24 +218,38 @@ impl Model {
             tracing::debug!(
                 model = %self.name, attempt, ?wait, kind = error.kind.as_str(), "attempt failed"
             );
-            on_retry(RetryNotice {
-                attempt,
-                wait,
-                error: &error,
-            });
+            if let Some(on_retry) = hooks.on_retry {
+                on_retry(RetryNotice {
+                    attempt,
+                    wait,
+                    error: &error,
+                });
+            }
             tokio::time::sleep(wait).await;
             attempt += 1;
         }
     }
 
-    async fn slot(&self) -> Result<Option<SemaphorePermit<'_>>, ChatError> {
-        let Some(slots) = &self.slots else {
-            return Ok(None);
+    /// Waits until the attempt may begin.
+    async fn admit(
+        &self,
+        request: &ChatRequest<'_>,
+        hooks: Hooks<'_>,
+    ) -> Result<Admission<'_>, ChatError> {
+        let worst = || worst_case(request, &self.name, self.price);
+        let on_wait = |notice: WaitNotice| {
+            if let Some(on_wait) = hooks.on_wait {
+                on_wait(notice);
+            }
         };
-        slots.acquire().await.map(Some).map_err(|_| {
-            let text = "no more calls are made";
-            ChatError::new(ChatErrorKind::Budget, self.provider(), text)
-        })
+        self.around
+            .admit(request, &worst, &on_wait)
+            .await
+            .map_err(|(kind, reason)| {
+                let mut error = ChatError::new(kind, self.provider(), reason);
+                error.final_word = true;
+                error
+            })
     }
 
     async fn attempt(
@@ -241,19 +257,32 @@ impl Model {
         request: ChatRequest<'_>,
         limit: Duration,
         on_delta: Option<DeltaSink<'_>>,
-    ) -> Result<Reply, ChatError> {
+    ) -> (Result<Reply, ChatError>, Vec<StoredDelta>) {
+        let told = Mutex::new(Vec::new());
+        let recording = self.around.tape.is_some();
+        let tell = |delta: Delta<'_>| {
+            if recording {
+                let mut told = told.lock().unwrap_or_else(PoisonError::into_inner);
+                told.push(StoredDelta::from(delta));
+            }
+            if let Some(sink) = on_delta {
+                sink(delta);
+            }
+        };
         let reply = match on_delta {
-            Some(sink) => self.provider.send_streaming(request, sink),
+            Some(_) => self.provider.send_streaming(request, &tell),
             None => self.provider.send(request),
         };
-        match tokio::time::timeout(limit, reply).await {
+        let outcome = match tokio::time::timeout(limit, reply).await {
             Ok(outcome) => outcome,
             Err(_) => Err(ChatError::new(
                 ChatErrorKind::Timeout,
                 self.provider(),
                 format!("no whole reply within {limit:?}"),
             )),
-        }
+        };
+        let told = told.into_inner().unwrap_or_else(PoisonError::into_inner);
+        (outcome, told)
     }
 
     fn response(&self, reply: Reply, attempts: u32, duration: Duration) -> ChatResponse {
@@ -268,6 +297,78 @@ impl Model {
             request_id: reply.request_id,
             attempts,
             duration,
+        }
+    }
+
+    /// Records an attempt, where that is asked for.
+    async fn record(
+        &self,
+        request: &ChatRequest<'_>,
+        question: Option<&Question>,
+        took: Duration,
+        deltas: Vec<StoredDelta>,
+        outcome: Result<&ChatResponse, &ChatError>,
+    ) -> Result<(), ChatError> {
+        let (Some(tape), Some(question)) = (&self.around.tape, question) else {
+            return Ok(());
+        };
+        let happened = Happened {
+            model: &self.name,
+            question,
+            labels: request.labels,
+            took,
+            deltas,
+            outcome,
+        };
+        tape.keep(happened).await.map_err(|error| {
+            ChatError::new(ChatErrorKind::Recording, self.provider(), error.to_string())
+        })
+    }
+
+    /// The cache and the key of a request, where answers are kept.
+    fn cache(
+        &self,
+        request: &ChatRequest<'_>,
+        question: Option<&Question>,
+    ) -> Option<(&Cache, Key)> {
+        let cache = self.around.cache.as_ref()?;
+        let key = Cache::key(question?, request, &self.name, self.provider.place()?);
+        Some((cache, key))
+    }
+
+    /// The answer that is kept of an earlier call, which costs nothing.
+    async fn kept(
+        &self,
+        request: &ChatRequest<'_>,
+        question: Option<&Question>,
+    ) -> Result<Option<Reply>, ChatError> {
+        let (Some((cache, key)), Some(question)) = (self.cache(request, question), question) else {
+            return Ok(None);
+        };
+        let Some(mut reply) = cache.get(&key, question).await else {
+            return Ok(None);
+        };
+        reply.cost_usd = Some(0.0);
+        let response = self.response(reply.clone(), 0, Duration::ZERO);
+        self.record(
+            request,
+            Some(question),
+            Duration::ZERO,
+            Vec::new(),
+            Ok(&response),
+        )
+        .await?;
+        Ok(Some(reply))
+    }
+
+    async fn keep(
+        &self,
+        request: &ChatRequest<'_>,
+        question: Option<&Question>,
+        response: &ChatResponse,
+    ) {
+        if let (Some((cache, key)), Some(question)) = (self.cache(request, question), question) {
+            cache.put(&key, question, &self.name, response).await;
         }
     }
 }

@@ -8,9 +8,10 @@ use std::time::Duration;
 use formats::Object;
 use secrecy::{ExposeSecret, SecretString};
 
+use crate::equipment::Equipment;
 use crate::error::ModelNameError;
 use crate::extra_args::{Api, Settings};
-use crate::model::{Model, RetryPolicy};
+use crate::model::Model;
 use crate::prices::{Price, price_of};
 use crate::provider::Provider;
 use crate::providers::Endpoint;
@@ -21,7 +22,8 @@ use crate::providers::gemini::Gemini;
 use crate::providers::openai::{Choice, Dialect, EitherInterface, OpenAi};
 use crate::providers::presets::{self, Preset, Wire};
 use crate::providers::responses::Responses;
-use crate::providers::scripted::Scripted;
+use crate::providers::scripted::{self, Scripted};
+use crate::retry::RetryPolicy;
 
 /// How long connecting to a server may take.
 const CONNECT_LIMIT: Duration = Duration::from_secs(30);
@@ -41,9 +43,10 @@ const CONNECT_LIMIT: Duration = Duration::from_secs(30);
 /// ```
 #[derive(Debug, Clone, Default)]
 pub struct Models {
-    variables: Arc<BTreeMap<&'static str, SecretString>>,
-    script_folder: PathBuf,
-    retry: RetryPolicy,
+    pub(crate) variables: Arc<BTreeMap<&'static str, SecretString>>,
+    pub(crate) script_folder: PathBuf,
+    pub(crate) retry: RetryPolicy,
+    pub(crate) equipment: Equipment,
     prices: Arc<BTreeMap<String, Price>>,
     connections: Arc<Connections>,
 }
@@ -113,7 +116,9 @@ impl Models {
         if rest.is_empty() {
             return Err(invalid(name, format!("nothing follows `{provider}/`")));
         }
-        let provider: Arc<dyn Provider> = if provider == "scripted" {
+        let provider: Arc<dyn Provider> = if let Some(replayed) = self.replayed(name, &settings)? {
+            replayed
+        } else if provider == scripted::NAME {
             Arc::new(
                 Scripted::load(rest, &self.script_folder)
                     .map_err(|reason| invalid(name, reason.to_string()))?,
@@ -121,9 +126,16 @@ impl Models {
         } else {
             self.remote(name, provider, rest, &settings)?
         };
-        let price = self.prices.get(name).copied().or_else(|| price_of(name));
+        let price = self.prices.get(name).copied().or_else(|| {
+            // Nobody is paid for what a script says.
+            let free = provider.name() == scripted::NAME;
+            free.then(|| Price::new(0.0, 0.0))
+                .or_else(|| price_of(name))
+        });
+        let (around, retry) = self.around(name, provider.as_ref());
         Ok(Model::new(name, provider)
-            .with_retry(self.retry)
+            .with_retry(retry)
+            .with_around(around)
             .with_price(price))
     }
 

@@ -14,6 +14,12 @@ pub trait Provider: Send + Sync {
     /// The provider's name, as in model names.
     fn name(&self) -> &str;
 
+    /// Where requests go, such as a base URL, without credentials. Providers at different places do
+    /// not share rate limits and kept answers; answers of a provider that is nowhere are not kept.
+    fn place(&self) -> Option<&str> {
+        None
+    }
+
     /// Sends `request` once.
     fn send<'a>(&'a self, request: ChatRequest<'a>) -> BoxFuture<'a, Result<Reply, ChatError>>;
 

@@ -6,7 +6,8 @@ use formats::chat::{Content, Message, Role, ToolCall, ToolDefinition};
 use formats::event::EventKind;
 use formats::owner::{Failure, Owner};
 use llm_client::{
-    CallLabels, ChatError, ChatErrorKind, ChatRequest, ChatResponse, FinishReason, RetryNotice,
+    CallLabels, ChatError, ChatErrorKind, ChatRequest, ChatResponse, FinishReason, Hooks,
+    RetryNotice, WaitNotice,
 };
 
 use tracing::Instrument;
@@ -119,8 +120,14 @@ impl Run {
 
     async fn chat(&self, request: ChatRequest<'_>) -> Result<ChatResponse, ChatError> {
         let span = spans::chat(&self.model);
-        let tell = |notice: RetryNotice<'_>| self.tell_retry(&notice);
-        let asking = Box::pin(self.model.chat(request, &tell));
+        let tell_retry = |notice: RetryNotice<'_>| self.tell_retry(&notice);
+        let tell_wait = |notice: WaitNotice| self.tell_wait(notice);
+        let hooks = Hooks {
+            on_retry: Some(&tell_retry),
+            on_wait: Some(&tell_wait),
+            ..Hooks::default()
+        };
+        let asking = Box::pin(self.model.chat_with(request, hooks));
         let outcome = asking.instrument(span.clone()).await;
         spans::chat_ended(&span, &outcome);
         outcome
@@ -179,6 +186,13 @@ impl Run {
             attempt: notice.attempt,
             wait_seconds: notice.wait.as_secs_f64(),
             failure: Failure::from(notice.error),
+        });
+    }
+
+    fn tell_wait(&self, notice: WaitNotice) {
+        self.recorder.emit(EventKind::Waited {
+            seconds: notice.waited.as_secs_f64(),
+            reason: notice.reason.as_str().to_owned(),
         });
     }
 

@@ -34,7 +34,7 @@ impl Trial<'_> {
                 meter: Arc::clone(&self.meter),
                 progress: Arc::clone(&self.context.progress),
             }),
-            ..RunInput::new(self.plan.model.clone())
+            ..RunInput::new(self.budget.model(&self.plan.model))
         };
         let trajectory = agent_core::run(&self.context.services.agents, input)
             .await

@@ -17,6 +17,7 @@ impl Trial<'_> {
         let grades = grade::grade_folder(
             self.context.services,
             self.plan,
+            &self.budget.models(&self.plan.models),
             &self.folder,
             trajectory,
             None,

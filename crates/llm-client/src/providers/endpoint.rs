@@ -7,6 +7,7 @@ use secrecy::{ExposeSecret, SecretString};
 
 use crate::call::CallLabels;
 use crate::extra_args::Settings;
+use crate::recording::without_credentials;
 
 /// A server: base URL, key, fixed headers.
 ///
@@ -16,6 +17,7 @@ use crate::extra_args::Settings;
 pub(crate) struct Endpoint {
     base: String,
     host: String,
+    place: String,
     key: SecretString,
     headers: HeaderMap,
     /// A parameter of every address, such as the version of the interface.
@@ -57,6 +59,7 @@ impl Endpoint {
         Ok(Self {
             base: base.trim_end_matches('/').to_owned(),
             host,
+            place: without_credentials(base),
             key: key.unwrap_or_default(),
             headers,
             query: None,
@@ -136,6 +139,11 @@ impl Endpoint {
             Some((name, value)) => format!("{}{path}?{name}={value}", self.base),
             None => format!("{}{path}", self.base),
         }
+    }
+
+    /// The base URL without credentials.
+    pub(crate) fn place(&self) -> &str {
+        &self.place
     }
 
     /// The host's name.

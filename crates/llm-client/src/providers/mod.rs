@@ -13,6 +13,7 @@ mod golden;
 mod media;
 pub(crate) mod openai;
 pub(crate) mod presets;
+pub(crate) mod replay;
 pub(crate) mod responses;
 pub(crate) mod scripted;
 mod sse;

@@ -242,12 +242,20 @@ pub(crate) fn variables() -> impl Iterator<Item = &'static str> {
         .chain(AZURE_TOKEN_VARIABLES.iter().copied())
 }
 
+/// The names of all providers that are servers.
+pub(crate) fn names() -> impl Iterator<Item = &'static str> {
+    PRESETS
+        .iter()
+        .map(|preset| preset.name)
+        .chain(NOT_YET.iter().copied())
+}
+
 /// The names of all providers, for error messages.
 pub(crate) fn known() -> String {
     let mut names: Vec<&str> = PRESETS
         .iter()
         .map(|preset| preset.name)
-        .chain(["scripted"])
+        .chain(["replay", "scripted"])
         .collect();
     names.sort_unstable();
     names.join(", ")

@@ -145,6 +145,10 @@ impl Timeline {
             EventKind::Retry {
                 attempt, failure, ..
             } => format!("model call, attempt {attempt}: {}", failure.message),
+            EventKind::Waited {
+                seconds: waited,
+                reason,
+            } => format!("waited {} for its turn ({reason})", seconds(*waited)),
             EventKind::Compacted {
                 before, messages, ..
             } => format!(

@@ -7,7 +7,7 @@ mod trial;
 pub(crate) mod verifiers;
 
 pub use changes::diff;
-pub use run::run;
+pub use run::{budget, run};
 pub use steps::Steps;
 pub use trial::trial;
 

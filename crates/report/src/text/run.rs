@@ -1,6 +1,6 @@
 //! What came of many trials, as a table.
 
-use formats::run::{Summary, TrialSummary};
+use formats::run::{BudgetSummary, Summary, TrialSummary};
 
 use super::{Colour, Style};
 use crate::excerpt::{column, one_line};
@@ -45,7 +45,9 @@ pub fn run(summary: &Summary, style: Style) -> String {
     }
     lines.push(String::new());
     lines.push(totals(summary, style));
-    lines.join("\n") + "\n"
+    let mut text = lines.join("\n") + "\n";
+    text.extend(summary.budget.as_ref().map(budget));
+    text
 }
 
 /// Columns for the names of the tasks: what the longest needs, within what the line leaves.
@@ -121,4 +123,42 @@ fn totals(summary: &Summary, style: Style) -> String {
     }
     parts.push(seconds(summary.duration));
     parts.join(", ")
+}
+
+/// What was spent of what was allowed. Ends with a line break.
+#[must_use]
+pub fn budget(budget: &BudgetSummary) -> String {
+    let money = |usd| cost(Some(usd));
+    let mut parts = vec![format!(
+        "{} and {} tokens spent",
+        money(budget.spent_usd),
+        count(budget.spent_tokens)
+    )];
+    let limits = [
+        budget.max_cost_usd.map(money),
+        budget
+            .max_tokens
+            .map(|most| format!("{} tokens", count(most))),
+        budget
+            .max_cost_usd_per_trial
+            .map(|most| format!("{} a trial", money(most))),
+        budget
+            .max_tokens_per_trial
+            .map(|most| format!("{} tokens a trial", count(most))),
+    ];
+    let limits: Vec<String> = limits.into_iter().flatten().collect();
+    parts.push(format!("limit {}", limits.join(" and ")));
+    if budget.refused_calls > 0 {
+        parts.push(format!(
+            "{} refused",
+            number_of(budget.refused_calls, "call")
+        ));
+    }
+    if budget.trials_not_begun > 0 {
+        parts.push(format!(
+            "{} not begun",
+            number_of(budget.trials_not_begun, "trial")
+        ));
+    }
+    format!("budget: {}\n", parts.join(", "))
 }

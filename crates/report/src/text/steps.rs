@@ -102,6 +102,13 @@ impl Steps {
                 seconds(*wait_seconds),
                 failure.message
             ))),
+            EventKind::Waited {
+                seconds: waited,
+                reason,
+            } => Some(self.below(&format!(
+                "waited {} for its turn ({reason})",
+                seconds(*waited)
+            ))),
             EventKind::Compacted {
                 before, messages, ..
             } => Some(self.below(&format!(

@@ -18,6 +18,10 @@ use serde_json::Value;
 pub struct Script {
     /// The answers in order.
     pub turns: Vec<Turn>,
+    /// What comes before any of them: each is given to one request that is not refused, whatever it
+    /// says.
+    #[serde(default)]
+    pub first: Vec<Turn>,
     /// Whether the last turn is given again to all further requests.
     #[serde(default)]
     pub repeat_last: bool,
@@ -166,6 +170,13 @@ impl Turn {
     #[must_use]
     pub fn fails_with(status: u16, body: Value) -> Self {
         Self::faulty(Fault::Status { status, body })
+    }
+
+    /// The same turn, going wrong.
+    #[must_use]
+    pub fn with_fault(mut self, fault: Fault) -> Self {
+        self.fault = Some(fault);
+        self
     }
 
     /// An answer that goes wrong.

@@ -122,6 +122,10 @@ impl Provider for OpenAi {
         &self.server.provider
     }
 
+    fn place(&self) -> Option<&str> {
+        Some(self.endpoint.place())
+    }
+
     fn send<'a>(&'a self, request: ChatRequest<'a>) -> BoxFuture<'a, Result<Reply, ChatError>> {
         self.attempt(request).boxed()
     }

@@ -25,7 +25,7 @@ use crate::tokens;
 pub(crate) use script::ScriptError;
 use script::{Script, Turn};
 
-const NAME: &str = "scripted";
+pub(crate) const NAME: &str = "scripted";
 
 /// One script, as a model.
 #[derive(Debug)]
