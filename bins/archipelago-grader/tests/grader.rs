@@ -315,3 +315,42 @@ fn a_folder_and_an_archive_give_the_same_grades() {
     };
     assert_eq!(strip(&first), strip(&second));
 }
+
+#[test]
+fn a_recorded_judge_is_played_though_its_prompts_are_marked_anew() {
+    let case = Case::new(&json!([verifier(
+        "judged",
+        "judged",
+        json!({"criteria": "The answer is 42"})
+    )]));
+    let done = case.grade(&["--record", "tape", "--output", "out/grades.json"]);
+    assert_eq!(done.status.code(), Some(0), "{}", stderr(&done));
+    let recorded = case.grades();
+    case.write("settings.json", &json!({"llm_judge_model": "replay/tape"}));
+    case.write("judge.json", &json!([]));
+    let done = case.grade(&["--output", "out/grades.json"]);
+    assert_eq!(done.status.code(), Some(0), "{}", stderr(&done));
+    let played = case.grades();
+    assert_eq!(
+        played["verifier_results"][0]["score"],
+        recorded["verifier_results"][0]["score"]
+    );
+    assert_eq!(played["verifier_results"][0]["score"], 1.0);
+
+    // Another criterion was not asked about.
+    case.write(
+        "verifiers.json",
+        &json!([verifier(
+            "judged",
+            "judged",
+            json!({"criteria": "The answer is 43"})
+        )]),
+    );
+    let done = case.grade(&["--output", "out/grades.json"]);
+    assert_eq!(done.status.code(), Some(1), "{}", stderr(&done));
+    let message = case.grades()["verifier_results"][0]["message"].to_string();
+    assert!(
+        message.contains("43") && message.contains("nearest"),
+        "{message}"
+    );
+}

@@ -445,3 +445,81 @@ fn help_says_where_it_differs() {
     }
     assert!(help.contains("The reference ends with 0"), "{help}");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_recorded_run_is_played_without_a_server_and_a_key() {
+    let mut bench = Bench::new([
+        Turn::calls("echo", json!({"text": "hi"})),
+        Turn::says("It is said."),
+    ])
+    .await;
+    let mut command = bench.runner();
+    command.args(["--record", "tape", "--cache", "kept"]);
+    let done = end(command).await;
+    assert_eq!(done.status.code(), Some(0), "{}", stderr(&done));
+    let recorded = bench.trajectory();
+    let key = bench.model.key().to_owned();
+    bench.model = OpenAiStub::start(Script::new([])).await.unwrap();
+
+    let play = |model: &str| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_archipelago-runner"));
+        let given = bench.runner();
+        let args = given.get_args().map(|argument| match argument.to_str() {
+            Some("openai/stub") => model.into(),
+            _ => argument.to_owned(),
+        });
+        command
+            .env_clear()
+            .current_dir(bench.folder.path())
+            .args(args)
+            .stdin(Stdio::null());
+        command
+    };
+    let done = end(play("replay/tape")).await;
+    assert_eq!(done.status.code(), Some(0), "{}", stderr(&done));
+    let played = bench.trajectory();
+    assert_eq!(played["messages"], recorded["messages"]);
+    assert_eq!(played["final_answer"], "It is said.");
+    for file in std::fs::read_dir(bench.path("tape")).unwrap() {
+        let text = std::fs::read_to_string(file.unwrap().path()).unwrap();
+        assert!(!text.contains(&key), "{text}");
+    }
+
+    bench.write(
+        "messages.json",
+        &json!([{"role": "user", "content": "Sing it."}]),
+    );
+    let done = end(play("replay/tape")).await;
+    assert_eq!(done.status.code(), Some(2), "{}", stderr(&done));
+    let text = stderr(&done);
+    assert!(
+        text.contains("Sing it.") && text.contains("Say it."),
+        "{text}"
+    );
+    assert_eq!(bench.model.requests().len(), 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_budget_ends_a_run_before_it_is_crossed() {
+    let bench = Bench::new([
+        Turn::calls("echo", json!({"text": "hi"})).usage(3000, 1000),
+        Turn::says("It is said."),
+    ])
+    .await;
+    let mut command = bench.runner();
+    // A reply of a model that is not in the table is reckoned with 4,096 tokens.
+    command.args(["--max-tokens", "8000"]);
+    let done = end(command).await;
+    assert_eq!(done.status.code(), Some(2), "{}", stderr(&done));
+    assert_eq!(bench.model.requests().len(), 1);
+    let run = bench.trajectory();
+    assert_eq!(
+        (&run["status"], &run["error"]["kind"]),
+        (&json!("error"), &json!("budget"))
+    );
+    let text = stderr(&done);
+    assert!(
+        text.contains("4000 tokens are spent") && text.contains("limit is 8000"),
+        "{text}"
+    );
+}

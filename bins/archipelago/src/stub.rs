@@ -20,8 +20,9 @@ pub(crate) async fn stub(flags: &StubFlags) -> Result<ExitCode, Refused> {
     let text = std::fs::read_to_string(&flags.script).map_err(|error| {
         Refused::configuration(format_args!("cannot read script `{path}`: {error}"))
     })?;
-    let script = Script::parse(&text)
+    let mut script = Script::parse(&text)
         .map_err(|error| Refused::configuration(format_args!("script `{path}`: {error}")))?;
+    script.first.splice(0..0, flags.faults.iter().cloned());
     let listener = tokio::net::TcpListener::bind((Ipv4Addr::LOCALHOST, flags.port))
         .await
         .map_err(|error| {

@@ -303,6 +303,9 @@ fn difference(earlier: &RunRecord, now: &RunRecord) -> Option<String> {
             word(&now.judge_model)
         ));
     }
+    if earlier.agent != now.agent {
+        return Some("another `--agent`".to_owned());
+    }
     let names = |tasks: &[TaskRecord]| -> Vec<String> {
         tasks.iter().map(|task| task.task.clone()).collect()
     };

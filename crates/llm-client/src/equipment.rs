@@ -145,18 +145,9 @@ impl Models {
             reason,
         };
         let (recording, model) = match (&self.equipment.replay, name.split_once('/')) {
-            (Some(recording), _) => {
-                let models = recording.models();
-                if !models.contains(name) {
-                    let known: Vec<&str> = models.into_iter().collect();
-                    return Err(invalid(format!(
-                        "the recording `{}` has only exchanges with {}",
-                        recording.path().display(),
-                        known.join(", ")
-                    )));
-                }
-                (Arc::clone(recording), Some(name.to_owned()))
-            }
+            // A model that was not asked then, such as the judge of an agent that failed, is missed
+            // only if it is asked now.
+            (Some(recording), _) => (Arc::clone(recording), Some(name.to_owned())),
             (None, Some((REPLAY, path))) if !path.is_empty() => {
                 let recording = self.recording(path).map_err(invalid)?;
                 (recording, None)

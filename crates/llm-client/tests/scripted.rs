@@ -164,3 +164,32 @@ fn a_bad_script_is_found_before_anything_starts() {
     );
     assert!(error("scripted/").contains("nothing follows `scripted/`"));
 }
+
+/// The example in `docs/models.md` branches as it says there.
+#[tokio::test]
+async fn the_documented_script_branches_by_what_a_tool_says() {
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/models.md");
+    let page = std::fs::read_to_string(page).unwrap();
+    let (_, section) = page.split_once("## Scripts that branch").unwrap();
+    let (_, code) = section.split_once("```json\n").unwrap();
+    let (script, _) = code.split_once("```").unwrap();
+    let model = model(script);
+    for (found, answer) in [
+        ("a red square", "It is red."),
+        ("a blue one", "It is blue."),
+        ("nothing", "I cannot tell."),
+    ] {
+        let mut history = vec![Message::user("What colour is it?")];
+        let call = ask(&model, &history).await.unwrap().message;
+        assert_eq!(call.tool_calls[0].function.name, "read");
+        history.push(call);
+        history.push(Message::tool("call_0000_0", "read", found));
+        let reply = ask(&model, &history).await.unwrap();
+        assert_eq!(reply.message.text(), answer);
+    }
+    let judged = ask(&model, &[Message::user("CRITERION: it is red")])
+        .await
+        .unwrap();
+    let verdict: serde_json::Value = serde_json::from_str(&judged.message.text()).unwrap();
+    assert_eq!(verdict["is_criteria_true"], true);
+}

@@ -141,6 +141,25 @@ async fn other_ways_to_choose_a_turn() {
 }
 
 #[tokio::test]
+async fn what_comes_first_takes_no_turn() {
+    let script = r#"{"first": [{"fault": {"status": {"status": 529}}}, {"content": "zero"}],
+        "turns": [{"content": "one"}], "by_conversation": true}"#;
+    let stub = OpenAiStub::start(Script::parse(script).unwrap())
+        .await
+        .unwrap();
+    let mut seen = Vec::new();
+    for _ in 0..3 {
+        let (status, answer) = post(&stub, &body(&json!([{"role": "user", "content": "hi"}])))
+            .await
+            .unwrap();
+        let said = &answer["choices"][0]["message"]["content"];
+        seen.push((status, said.as_str().map(str::to_owned)));
+    }
+    let said = |text: &str| Some(text.to_owned());
+    assert_eq!(seen, [(529, None), (200, said("zero")), (200, said("one"))]);
+}
+
+#[tokio::test]
 async fn what_openai_refuses_is_refused() {
     let stub = OpenAiStub::start(Script::new([Turn::says("fine")]).repeat_last())
         .await

@@ -12,12 +12,12 @@ const BEFORE: usize = 30;
 /// Characters that are shown from there on.
 const AFTER: usize = 80;
 
-/// Says how `question` differs from the nearest one of `exchanges`.
+/// Says how `question` differs from the nearest one of `exchanges`; `None` where there are none.
 pub(super) fn nearest<'a>(
     question: &Question,
     exchanges: impl Iterator<Item = &'a Exchange>,
     parts: &HashMap<String, Value>,
-) -> String {
+) -> Option<String> {
     let common = |exchange: &Exchange| {
         question
             .messages
@@ -32,12 +32,10 @@ pub(super) fn nearest<'a>(
             let further = exchange.messages.len() - common;
             (*common, std::cmp::Reverse(further))
         });
-    let Some((common, exchange)) = nearest else {
-        return "it has no exchange with this model".to_owned();
-    };
+    let (common, exchange) = nearest?;
     let ours = question.messages.get(common);
     let theirs = exchange.messages.get(common);
-    match (ours, theirs) {
+    Some(match (ours, theirs) {
         (Some(ours), Some(theirs)) => {
             let theirs = parts.get(theirs).map_or_else(String::new, Value::to_string);
             let (ours, theirs) = around_the_difference(&ours.json, &theirs);
@@ -59,7 +57,7 @@ pub(super) fn nearest<'a>(
             exchange.messages.len()
         ),
         (None, None) => beside_the_messages(question, exchange, parts),
-    }
+    })
 }
 
 /// The difference between requests with the same messages.

@@ -196,7 +196,15 @@ impl Recording {
                 .exchanges
                 .iter()
                 .filter(|exchange| with_model(exchange));
-            return Err(difference::nearest(question, others, &self.parts));
+            let nearest = difference::nearest(question, others, &self.parts);
+            return Err(nearest.unwrap_or_else(|| {
+                let known: Vec<&str> = self.models().into_iter().collect();
+                let model = model.unwrap_or_default();
+                format!(
+                    "it has exchanges only with {}, not with {model}",
+                    known.join(", ")
+                )
+            }));
         }
         let mut played = self.played.lock().unwrap_or_else(PoisonError::into_inner);
         let left = || same.iter().copied().filter(|index| !played[*index]);

@@ -102,6 +102,10 @@ impl Shared {
         let mut progress = self.progress();
         progress.taken.resize(script.turns.len(), false);
         let number = progress.answered;
+        if let Some(turn) = script.first.get(number) {
+            progress.answered += 1;
+            return Some((turn.clone(), number));
+        }
         let last = || script.turns.last().filter(|_| script.repeat_last);
         let turn = if let Some(value) = I::asked_for(body).filter(|_| script.answer_schemas) {
             Turn::says(value.to_string())
