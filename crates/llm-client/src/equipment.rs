@@ -213,3 +213,30 @@ impl Models {
         Secrets::new(values)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::providers::presets;
+
+    #[test]
+    fn every_provider_of_the_table_has_a_lane_and_a_place() {
+        let models = Models::new(|name| {
+            let address = name.contains("BASE") || name.contains("ENDPOINT");
+            let value = if address {
+                "http://127.0.0.1:1/v1"
+            } else {
+                "key-0123456789"
+            };
+            (!name.starts_with("LITELLM_PROXY")).then(|| value.to_owned())
+        });
+        for preset in presets::PRESETS {
+            let name = format!("{}/model", preset.name);
+            if preset.name == "litellm_proxy" {
+                continue;
+            }
+            let model = models.resolve(&name, &formats::Object::new()).unwrap();
+            assert!(model.has_lane(), "{name}");
+        }
+    }
+}

@@ -87,6 +87,11 @@ impl Model {
         self
     }
 
+    #[cfg(test)]
+    pub(crate) fn has_lane(&self) -> bool {
+        self.around.lane.is_some()
+    }
+
     /// The full name, `provider/model`.
     #[must_use]
     pub fn name(&self) -> &str {

@@ -7,39 +7,25 @@
     reason = "test code"
 )]
 
+mod calls;
+
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use calls::{object, request};
 use formats::Object;
 use formats::chat::{Message, Usage};
 use formats::owner::Owner;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use llm_client::{
-    Budget, BudgetLimits, Cache, CacheLimits, CallLabels, ChatError, ChatErrorKind, ChatRequest,
-    ChatResponse, Hooks, Model, Models, Price, RateLimit, RateLimits, Recording, RetryPolicy, Tape,
-    WaitReason,
+    Budget, BudgetLimits, Cache, CacheLimits, ChatError, ChatErrorKind, ChatRequest, ChatResponse,
+    Hooks, Model, Models, Price, RateLimit, RateLimits, Recording, RetryPolicy, Tape, WaitReason,
 };
 use serde_json::{Value, json};
 use testkit::openai::{OpenAiStub, Script, Turn};
 use tokio::time::Instant;
-
-const PATIENCE: Duration = Duration::from_secs(30);
-
-fn object(value: &Value) -> Object {
-    value.as_object().unwrap().clone()
-}
-
-fn request<'a>(messages: &'a [Message], extra_args: &'a Object) -> ChatRequest<'a> {
-    ChatRequest {
-        messages,
-        tools: &[],
-        extra_args,
-        timeout: PATIENCE,
-        labels: CallLabels::default(),
-    }
-}
 
 async fn ask_with(
     model: &Model,

@@ -7,10 +7,13 @@
     reason = "test code"
 )]
 
+mod calls;
+
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use calls::{PATIENCE, object};
 use formats::Object;
 use formats::chat::{Message, ToolDefinition};
 use formats::owner::Owner;
@@ -18,15 +21,9 @@ use llm_client::{
     CallLabels, ChatError, ChatErrorKind, ChatRequest, ChatResponse, Delta, Model, Models,
     Recording, RetryPolicy, Tape,
 };
-use serde_json::{Value, json};
+use serde_json::json;
 use testkit::anthropic::AnthropicStub;
 use testkit::openai::{Fault, OpenAiStub, Options, Script, Turn};
-
-const PATIENCE: Duration = Duration::from_secs(30);
-
-fn object(value: &Value) -> Object {
-    value.as_object().unwrap().clone()
-}
 
 fn models(variables: impl Fn(&str) -> Option<String>) -> Models {
     Models::new(variables).with_retry(RetryPolicy {

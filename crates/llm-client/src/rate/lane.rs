@@ -1,6 +1,7 @@
 //! One lane: who is let in, and when.
 
 use std::collections::VecDeque;
+use std::num::NonZeroU32;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -131,7 +132,7 @@ impl Lane {
                 until: Some(until),
             });
         }
-        let set = self.limit.concurrency.map_or(u32::MAX, |most| most.get());
+        let set = self.limit.concurrency.map_or(u32::MAX, NonZeroU32::get);
         if state.in_flight >= set.min(state.window.unwrap_or(u32::MAX)) {
             return Err(Obstacle {
                 reason: WaitReason::Concurrency,

@@ -91,6 +91,10 @@ impl Provider for EitherInterface {
         self.chat.name()
     }
 
+    fn place(&self) -> Option<&str> {
+        self.chat.place()
+    }
+
     fn send<'a>(&'a self, request: ChatRequest<'a>) -> BoxFuture<'a, Result<Reply, ChatError>> {
         match self.chosen(&request) {
             Ok(provider) => provider.send(request),

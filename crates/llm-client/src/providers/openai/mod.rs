@@ -123,7 +123,7 @@ impl Provider for OpenAi {
     }
 
     fn place(&self) -> Option<&str> {
-        Some(self.endpoint.place())
+        Some(self.server.endpoint.place())
     }
 
     fn send<'a>(&'a self, request: ChatRequest<'a>) -> BoxFuture<'a, Result<Reply, ChatError>> {

@@ -124,6 +124,10 @@ impl Provider for Responses {
         &self.server.provider
     }
 
+    fn place(&self) -> Option<&str> {
+        Some(self.server.endpoint.place())
+    }
+
     fn send<'a>(&'a self, request: ChatRequest<'a>) -> BoxFuture<'a, Result<Reply, ChatError>> {
         self.attempt(request, None).boxed()
     }
