@@ -28,7 +28,7 @@ fn start(script: &Path, provider: &str, faults: &[&str]) -> (Running, String) {
         .arg(script);
     let faults = faults.iter().flat_map(|fault| ["--fault", fault]);
     let mut running = call.args(faults).start();
-    let line = running.line();
+    let line = running.line_with("listening");
     let (_, rest) = line.split_once('=').unwrap_or_else(|| panic!("{line}"));
     let (base, _) = rest
         .split_once(" and any ")

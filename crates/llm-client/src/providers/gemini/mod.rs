@@ -236,6 +236,10 @@ impl Provider for Gemini {
         &self.server.provider
     }
 
+    fn place(&self) -> Option<&str> {
+        Some(self.server.endpoint.place())
+    }
+
     fn send<'a>(&'a self, request: ChatRequest<'a>) -> BoxFuture<'a, Result<Reply, ChatError>> {
         self.attempt(request, None).boxed()
     }
