@@ -18,7 +18,7 @@ fn run(before: &str, after: &str) -> Result<String, WorldError> {
         if let Some(old_path) = &change.old_path {
             text += &format!(" (was {old_path})");
         }
-        if let Some(note) = &change.note {
+        for note in [&change.note, &change.text_note].into_iter().flatten() {
             text += &format!(" ({note})");
         }
         text += "\n";

@@ -2,10 +2,17 @@
 
 use std::io::{self, Read};
 
-/// Reads `input` to its end: its length and its CRC-32.
-pub(crate) fn checksum(input: &mut impl Read) -> io::Result<(u64, u32)> {
+/// A buffer for reading a file of about this size: worlds have many small files, and clearing 64 KiB
+/// for each of them takes longer than reading them.
+pub(crate) fn buffer(size: u64) -> Vec<u8> {
+    let length = usize::try_from(size.saturating_add(1)).unwrap_or(usize::MAX);
+    vec![0; length.clamp(512, 64 * 1024)]
+}
+
+/// Reads `input`, which has about `size` bytes, to its end: its length and its CRC-32.
+pub(crate) fn checksum(input: &mut impl Read, size: u64) -> io::Result<(u64, u32)> {
     let mut crc = flate2::Crc::new();
-    let mut buffer = vec![0; 64 * 1024];
+    let mut buffer = buffer(size);
     let mut length = 0;
     loop {
         match input.read(&mut buffer) {

@@ -22,7 +22,9 @@ mod resolve;
 mod tree;
 mod world;
 
-pub use compare::{Change, ChangeKind, CompareOptions, Diff, compare};
+pub use compare::{
+    Change, ChangeKind, CompareOptions, Diff, DiffLimits, UnifiedDiff, compare, unified_diff,
+};
 pub use limits::{LimitExceeded, Limits};
 pub use world::{Entry, EntryKind, EntryReader, World, WorldError, WriteReport};
 

@@ -95,7 +95,9 @@ fn every_kind_of_change() {
         )
     );
     assert_eq!(
-        change(&diff, "filesystem/same-length.bin").note.as_deref(),
+        change(&diff, "filesystem/same-length.bin")
+            .text_note
+            .as_deref(),
         Some("binary")
     );
     assert_eq!(
@@ -149,7 +151,7 @@ fn diffs_are_bounded() {
     };
     let diff = compare(&before, &after, &options).unwrap();
     assert_eq!(
-        change(&diff, "filesystem/a").note.as_deref(),
+        change(&diff, "filesystem/a").text_note.as_deref(),
         Some("no diff: 400 bytes, allowed are 100")
     );
     assert!(change(&diff, "filesystem/b").text_diff.is_some());
@@ -159,10 +161,142 @@ fn diffs_are_bounded() {
     };
     let diff = compare(&before, &after, &options).unwrap();
     assert_eq!(
-        change(&diff, "filesystem/a").note.as_deref(),
+        change(&diff, "filesystem/a").text_note.as_deref(),
         Some("the diffs together are larger than 200 bytes")
     );
     assert!(change(&diff, "filesystem/b").text_diff.is_some());
+}
+
+/// Two folders whose files have no checksums, and archives of all kinds: the same moves.
+#[test]
+fn moved_files_are_found_in_every_form() {
+    let home = tempfile::tempdir().unwrap();
+    let files = |folder: &str| -> Vec<(String, String)> {
+        let of = (0..40).map(|n| {
+            (
+                format!("filesystem/{folder}/{n:02}.txt"),
+                format!("text {n:02}"),
+            )
+        });
+        of.collect()
+    };
+    let forms = |name: &str, files: &[(String, String)]| -> Vec<PathBuf> {
+        for (path, content) in files {
+            write(&home.path().join(name), path, content);
+        }
+        let tar = files.iter().fold(RawTar::new(), |tar, (path, content)| {
+            tar.file(path.as_bytes(), content.as_bytes())
+        });
+        let tar = tar.tar();
+        let folder = World::open(home.path().join(name)).unwrap();
+        let zip = std::fs::File::create(home.path().join(format!("{name}.zip"))).unwrap();
+        folder.write_zip(zip).unwrap();
+        vec![
+            home.path().join(name),
+            home.path().join(format!("{name}.zip")),
+            write(home.path(), format!("{name}.tar"), &tar),
+            write(home.path(), format!("{name}.tar.gz"), support::gz(&tar)),
+            write(
+                home.path(),
+                format!("{name}.tar.zst"),
+                zstd::encode_all(tar.as_slice(), 3).unwrap(),
+            ),
+        ]
+    };
+    let mut after = files("new");
+    // One was moved and edited, to the same length; one was moved under another name.
+    after[7].1 = "text 70".to_owned();
+    after[9].0 = "filesystem/new/renamed".to_owned();
+    let (before, after) = (forms("before", &files("old")), forms("after", &after));
+    for (before, after) in before
+        .iter()
+        .flat_map(|b| after.iter().map(move |a| (b, a)))
+    {
+        let (before, after) = (World::open(before).unwrap(), World::open(after).unwrap());
+        let diff = compare(&before, &after, &CompareOptions::default()).unwrap();
+        assert_eq!(diff.count(ChangeKind::Renamed), 39);
+        assert_eq!(
+            change(&diff, "filesystem/new/renamed").old_path.as_deref(),
+            Some("filesystem/old/09.txt")
+        );
+        assert_eq!(
+            change(&diff, "filesystem/new/07.txt").kind,
+            ChangeKind::Created
+        );
+        assert_eq!(
+            change(&diff, "filesystem/old/07.txt").kind,
+            ChangeKind::Deleted
+        );
+        assert!(
+            diff.changes
+                .iter()
+                .filter(|c| c.kind == ChangeKind::Renamed)
+                .all(|c| {
+                    c.path.ends_with("renamed")
+                        || c.path.replace("/new/", "/old/") == c.old_path.clone().unwrap()
+                })
+        );
+    }
+}
+
+/// A forged checksum cannot be told from a right one without reading, but a folder is read.
+#[test]
+fn files_of_a_folder_are_compared_by_all_of_their_bytes() {
+    let home = tempfile::tempdir().unwrap();
+    // Two texts of one length and one CRC-32 (0x4ddb0c25, a published pair).
+    let (one, other) = ("plumless", "buckeroo");
+    for (name, content) in [("before", one), ("after", other)] {
+        write(&home.path().join(name), "filesystem/same.txt", content);
+    }
+    write(&home.path().join("before"), "filesystem/old", one);
+    write(&home.path().join("after"), "filesystem/new", other);
+    let open = |name: &str| World::open(home.path().join(name)).unwrap();
+    let diff = compare(&open("before"), &open("after"), &CompareOptions::default()).unwrap();
+    assert_eq!(
+        kinds(&diff),
+        [
+            (ChangeKind::Created, "filesystem/new"),
+            (ChangeKind::Deleted, "filesystem/old"),
+            (ChangeKind::Modified, "filesystem/same.txt"),
+        ]
+    );
+}
+
+#[test]
+fn links_and_modes_beside_content() {
+    let home = tempfile::tempdir().unwrap();
+    let before = home.path().join("before/filesystem");
+    let after = home.path().join("after/filesystem");
+    for root in [&before, &after] {
+        write(root, "one", "same");
+        write(root, "two", "same");
+    }
+    // To another file of the same content; to a copy of the file; to a file of its own.
+    symlink("one", before.join("moved")).unwrap();
+    symlink("two", after.join("moved")).unwrap();
+    symlink("one", before.join("copied")).unwrap();
+    write(&after, "copied", "same");
+    symlink("nowhere", before.join("filled")).unwrap();
+    write(&after, "filled", "now a file");
+    write(&before, "run.sh", "echo 1\n");
+    write(&after, "run.sh", "echo 2\n");
+    std::fs::set_permissions(after.join("run.sh"), PermissionsExt::from_mode(0o755)).unwrap();
+    let open = |name: &str| World::open(home.path().join(name)).unwrap();
+    let diff = compare(&open("before"), &open("after"), &CompareOptions::default()).unwrap();
+    assert_eq!(
+        kinds(&diff),
+        [
+            (ChangeKind::Modified, "filesystem/filled"),
+            (ChangeKind::Metadata, "filesystem/moved"),
+            (ChangeKind::Modified, "filesystem/run.sh"),
+        ]
+    );
+    let note = |path: &str| change(&diff, path).note.as_deref();
+    assert_eq!(note("filesystem/filled"), Some("a link became a file"));
+    assert_eq!(note("filesystem/moved"), Some("link to one → two"));
+    assert_eq!(note("filesystem/run.sh"), Some("mode 0644 → 0755"));
+    let script = change(&diff, "filesystem/run.sh").text_diff.as_deref();
+    assert!(script.unwrap().ends_with("-echo 1\n+echo 2\n"));
 }
 
 #[test]
@@ -208,7 +342,7 @@ fn the_worlds_of_the_reference() {
         (6, 7, 3)
     );
     assert_eq!(
-        change(&diff, "filesystem/blob.bin").note.as_deref(),
+        change(&diff, "filesystem/blob.bin").text_note.as_deref(),
         Some("binary")
     );
 

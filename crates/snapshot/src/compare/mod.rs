@@ -1,12 +1,18 @@
 //! What changed between two states of a world.
 
+mod content;
+mod lines;
+mod renames;
 mod text;
+mod unified;
 
-use std::collections::{BTreeMap, HashMap, HashSet};
-use std::io::{self, Read};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
+use self::content::same_content;
 use crate::world::{Entry, EntryKind, World, WorldError};
+
+pub use self::unified::{DiffLimits, UnifiedDiff, unified_diff};
 
 /// What is looked at, and how much may be written down.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -15,14 +21,15 @@ pub struct CompareOptions {
     pub renames: bool,
     /// Whether changes get a unified diff. Default `true`.
     pub text: bool,
-    /// Lines around a change. Default 3.
-    pub context_lines: usize,
-    /// Bytes of one side above which there is no diff. Default 1 MiB.
+    /// What one diff may cost and how much of it is shown.
+    pub diff: DiffLimits,
+    /// Bytes of one side above which there is no diff. Default 256 MiB: a text is read as a stream
+    /// and takes 8 bytes for each line.
     pub max_text_bytes: u64,
-    /// Bytes of all diffs together. Default 16 MiB.
+    /// Bytes of all diffs together. Default 8 MiB.
     pub max_diff_bytes: usize,
-    /// Time for one diff; when it is over, the diff becomes coarser but stays right. Default 5 s.
-    pub max_diff_time: Duration,
+    /// Time for all diffs together; texts that come later have none. Default 60 s.
+    pub max_text_time: Duration,
 }
 
 impl Default for CompareOptions {
@@ -30,10 +37,10 @@ impl Default for CompareOptions {
         Self {
             renames: true,
             text: true,
-            context_lines: 3,
-            max_text_bytes: 1 << 20,
-            max_diff_bytes: 16 << 20,
-            max_diff_time: Duration::from_secs(5),
+            diff: DiffLimits::default(),
+            max_text_bytes: 256 << 20,
+            max_diff_bytes: 8 << 20,
+            max_text_time: Duration::from_secs(60),
         }
     }
 }
@@ -70,7 +77,9 @@ pub struct Change {
     pub after: Option<Entry>,
     /// A unified diff, where both sides are text of bounded size.
     pub text_diff: Option<String>,
-    /// Why there is no diff, or what else is to be said.
+    /// Why there is no diff, or what was left out of it.
+    pub text_note: Option<String>,
+    /// What else is to be said: another mode, another target of a link.
     pub note: Option<String>,
 }
 
@@ -143,6 +152,7 @@ pub fn compare(
                     before: Some((*entry).clone()),
                     after: Some((*now).clone()),
                     text_diff: None,
+                    text_note: None,
                     note,
                 }),
                 None => diff.unchanged += 1,
@@ -156,7 +166,7 @@ pub fn compare(
         .collect();
     if options.renames {
         diff.changes
-            .extend(renames(before, &mut deleted, after, &mut created)?);
+            .extend(renames::take(before, &mut deleted, after, &mut created)?);
     }
     diff.changes.extend(
         deleted
@@ -196,6 +206,7 @@ fn lone(kind: ChangeKind, entry: &Entry) -> Change {
         before,
         after,
         text_diff: None,
+        text_note: None,
         note: entry
             .link_target()
             .filter(|_| entry.kind() == EntryKind::Symlink)
@@ -212,16 +223,17 @@ fn changed(
 ) -> Result<Option<(ChangeKind, Option<String>)>, WorldError> {
     match (old.is_file(), new.is_file()) {
         (true, true) => {
+            let mode = mode_note(old, new);
             if !same_content(before, old, after, new)? {
-                return Ok(Some((ChangeKind::Modified, None)));
+                return Ok(Some((ChangeKind::Modified, mode)));
             }
-            Ok(match (old.mode(), new.mode()) {
-                (Some(old), Some(new)) if (old ^ new) & 0o100 != 0 => Some((
-                    ChangeKind::Metadata,
-                    Some(format!("mode {old:04o} → {new:04o}")),
-                )),
+            // A link that became a copy of its file is what packing makes of it.
+            let link = match (old.link_target(), new.link_target()) {
+                (Some(old), Some(new)) if old != new => Some(format!("link to {old} → {new}")),
                 _ => None,
-            })
+            };
+            let notes: Vec<String> = [mode, link].into_iter().flatten().collect();
+            Ok((!notes.is_empty()).then(|| (ChangeKind::Metadata, Some(notes.join("; ")))))
         }
         (false, false) if old.link_target() == new.link_target() => Ok(None),
         (false, false) => {
@@ -243,116 +255,12 @@ fn changed(
     }
 }
 
-/// By size and checksum where both are known, else byte by byte.
-fn same_content(
-    before: &World,
-    old: &Entry,
-    after: &World,
-    new: &Entry,
-) -> Result<bool, WorldError> {
-    if old.size() != new.size() {
-        return Ok(false);
-    }
-    if let (Some(old), Some(new)) = (old.checksum(), new.checksum()) {
-        return Ok(old == new);
-    }
-    let read_error = |source| WorldError::Content {
-        path: new.path().to_owned(),
-        source,
-    };
-    same_bytes(&mut before.reader(old)?, &mut after.reader(new)?).map_err(read_error)
-}
-
-fn same_bytes(old: &mut impl Read, new: &mut impl Read) -> io::Result<bool> {
-    let (mut ours, mut theirs) = (vec![0; 64 * 1024], vec![0; 64 * 1024]);
-    loop {
-        let count = fill(old, &mut ours)?;
-        if count != fill(new, &mut theirs)? || ours[..count] != theirs[..count] {
-            return Ok(false);
+/// A note where one of two files is executable by its owner and the other is not.
+fn mode_note(old: &Entry, new: &Entry) -> Option<String> {
+    match (old.mode(), new.mode()) {
+        (Some(old), Some(new)) if (old ^ new) & 0o100 != 0 => {
+            Some(format!("mode {old:04o} → {new:04o}"))
         }
-        if count == 0 {
-            return Ok(true);
-        }
+        _ => None,
     }
-}
-
-/// Reads until the buffer is full or the stream ends.
-fn fill(input: &mut impl Read, buffer: &mut [u8]) -> io::Result<usize> {
-    let mut length = 0;
-    while length < buffer.len() {
-        match input.read(&mut buffer[length..]) {
-            Ok(0) => break,
-            Ok(count) => length += count,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(length)
-}
-
-/// Pairs deleted with created files of the same content and takes them out of both lists. Among
-/// several candidates one of the same file name is preferred, then the order of the paths decides.
-/// Empty files are all alike and are not paired.
-fn renames(
-    before: &World,
-    deleted: &mut Vec<&Entry>,
-    after: &World,
-    created: &mut Vec<&Entry>,
-) -> Result<Vec<Change>, WorldError> {
-    let is_candidate = |entry: &&Entry| entry.is_file() && entry.size() > 0;
-    let mut by_size: HashMap<u64, Vec<&Entry>> = HashMap::new();
-    for entry in created.iter().copied().filter(is_candidate) {
-        by_size.entry(entry.size()).or_default().push(entry);
-    }
-    let mut renamed = Vec::new();
-    let mut left = Vec::new();
-    let mut taken = HashSet::new();
-    for old in deleted.drain(..) {
-        let found = match by_size.get_mut(&old.size()).filter(|_| is_candidate(&old)) {
-            Some(candidates) => take_same(before, old, after, candidates)?,
-            None => None,
-        };
-        let Some(new) = found else {
-            left.push(old);
-            continue;
-        };
-        taken.insert(new.raw_path());
-        renamed.push(Change {
-            kind: ChangeKind::Renamed,
-            path: new.path().to_owned(),
-            old_path: Some(old.path().to_owned()),
-            before: Some(old.clone()),
-            after: Some(new.clone()),
-            text_diff: None,
-            note: None,
-        });
-    }
-    *deleted = left;
-    created.retain(|entry| !taken.contains(entry.raw_path()));
-    Ok(renamed)
-}
-
-/// Takes the best candidate of the same content as `old` out of `candidates`.
-fn take_same<'e>(
-    before: &World,
-    old: &Entry,
-    after: &World,
-    candidates: &mut Vec<&'e Entry>,
-) -> Result<Option<&'e Entry>, WorldError> {
-    let mut order: Vec<usize> = (0..candidates.len()).collect();
-    order.sort_by_key(|index| file_name(candidates[*index]) != file_name(old));
-    for index in order {
-        if before.checksum_of(old)? == after.checksum_of(candidates[index])? {
-            return Ok(Some(candidates.remove(index)));
-        }
-    }
-    Ok(None)
-}
-
-fn file_name(entry: &Entry) -> &[u8] {
-    entry
-        .raw_path()
-        .rsplit(|byte| *byte == b'/')
-        .next()
-        .unwrap_or_default()
 }

@@ -1,12 +1,11 @@
-//! Unified diffs of text files.
+//! Which changes get a unified diff.
 
-use similar::{Algorithm, TextDiff};
+use std::io;
+use std::time::Instant;
 
+use super::unified::{DiffLimits, UnifiedDiff, unified_diff};
 use super::{Change, ChangeKind, CompareOptions};
-use crate::world::{Entry, World, WorldError};
-
-/// How far into a file a NUL byte makes it binary.
-const BINARY_WINDOW: usize = 8 * 1024;
+use crate::world::{Entry, EntryReader, World, WorldError};
 
 /// Gives each change of content its diff, or a note why it has none.
 pub(super) fn add_diffs(
@@ -16,78 +15,83 @@ pub(super) fn add_diffs(
     options: &CompareOptions,
 ) -> Result<(), WorldError> {
     let mut room = options.max_diff_bytes;
+    let deadline = Instant::now() + options.max_text_time;
     for change in changes {
-        let content_changed = matches!(
-            change.kind,
-            ChangeKind::Created | ChangeKind::Modified | ChangeKind::Deleted
-        );
-        if !content_changed || change.note.is_some() {
+        if !has_content_to_show(change) {
             continue;
         }
-        let old = text(before, change.before.as_ref(), options)?;
-        let new = text(after, change.after.as_ref(), options)?;
-        let (old, new) = match (old, new) {
-            (Ok(old), Ok(new)) => (old, new),
-            (Err(note), _) | (_, Err(note)) => {
-                change.note = Some(note);
-                continue;
-            }
+        if Instant::now() >= deadline {
+            change.text_note = Some(format!(
+                "no diff: the time for texts is over ({} s, limit `max_text_time`)",
+                options.max_text_time.as_secs()
+            ));
+            continue;
+        }
+        if let Some(note) = too_large(change, options) {
+            change.text_note = Some(note);
+            continue;
+        }
+        let limits = DiffLimits {
+            max_bytes: options.diff.max_bytes.min(room),
+            ..options.diff.clone()
         };
-        let unified = unified(&change.path, &old, &new, options);
-        match room.checked_sub(unified.len()) {
-            Some(left) => {
-                room = left;
-                change.text_diff = Some(unified);
-            }
-            None => {
-                change.note = Some(format!(
+        match diff_of(change, before, after, &limits)? {
+            None => change.text_note = Some("binary".to_owned()),
+            // What is cut because the others took the room would look like a small change.
+            Some(diff) if diff.cut && limits.max_bytes < options.diff.max_bytes => {
+                change.text_note = Some(format!(
                     "the diffs together are larger than {} bytes",
                     options.max_diff_bytes
                 ));
+            }
+            Some(diff) => {
+                room -= diff.text.len();
+                change.text_diff = Some(diff.text).filter(|text| !text.is_empty());
+                change.text_note = (!diff.notes.is_empty()).then(|| diff.notes.join("; "));
             }
         }
     }
     Ok(())
 }
 
-/// The text of one side (empty where the file does not exist), or why it has none.
-fn text(
-    world: &World,
-    entry: Option<&Entry>,
-    options: &CompareOptions,
-) -> Result<Result<String, String>, WorldError> {
-    let Some(entry) = entry else {
-        return Ok(Ok(String::new()));
-    };
-    if entry.size() > options.max_text_bytes {
-        return Ok(Err(format!(
-            "no diff: {} bytes, allowed are {}",
-            entry.size(),
-            options.max_text_bytes
-        )));
-    }
-    let content = match world.read_entry(entry, options.max_text_bytes) {
-        // A live file that grew since it was listed.
-        Err(WorldError::TooLarge { size, allowed, .. }) => {
-            return Ok(Err(format!("no diff: {size} bytes, allowed are {allowed}")));
-        }
-        content => content?,
-    };
-    let binary = || "binary".to_owned();
-    if content[..content.len().min(BINARY_WINDOW)].contains(&0) {
-        return Ok(Err(binary()));
-    }
-    Ok(String::from_utf8(content).map_err(|_| binary()))
+/// Links have no text; of a file that became a link, the note tells.
+fn has_content_to_show(change: &Change) -> bool {
+    let files = [&change.before, &change.after];
+    let is_content = matches!(
+        change.kind,
+        ChangeKind::Created | ChangeKind::Modified | ChangeKind::Deleted
+    );
+    is_content && files.into_iter().flatten().all(Entry::is_file)
 }
 
-fn unified(path: &str, old: &str, new: &str, options: &CompareOptions) -> String {
-    let mut config = TextDiff::configure();
-    config
-        .algorithm(Algorithm::Myers)
-        .timeout(options.max_diff_time);
-    let diff = config.diff_lines(old, new);
-    diff.unified_diff()
-        .context_radius(options.context_lines)
-        .header(&format!("a/{path}"), &format!("b/{path}"))
-        .to_string()
+fn too_large(change: &Change, options: &CompareOptions) -> Option<String> {
+    let allowed = options.max_text_bytes;
+    let sizes = [change.old_size(), change.new_size()];
+    let size = sizes.into_iter().flatten().find(|size| *size > allowed)?;
+    Some(format!("no diff: {size} bytes, allowed are {allowed}"))
+}
+
+fn diff_of(
+    change: &Change,
+    before: &World,
+    after: &World,
+    limits: &DiffLimits,
+) -> Result<Option<UnifiedDiff>, WorldError> {
+    let old = || reader(before, change.before.as_ref());
+    let new = || reader(after, change.after.as_ref());
+    unified_diff(&change.path, old, new, limits).map_err(|source| WorldError::Content {
+        path: change.path.clone(),
+        source,
+    })
+}
+
+/// The content of one side; nothing where the file does not exist.
+fn reader(world: &World, entry: Option<&Entry>) -> io::Result<EntryReader> {
+    match entry {
+        Some(entry) => world.reader(entry).map_err(|error| match error {
+            WorldError::Content { source, .. } => source,
+            other => io::Error::other(other),
+        }),
+        None => Ok(EntryReader::empty()),
+    }
 }

@@ -218,6 +218,13 @@ impl std::fmt::Debug for EntryReader {
     }
 }
 
+impl EntryReader {
+    /// No content.
+    pub(crate) fn empty() -> Self {
+        Self(Box::new(io::empty()))
+    }
+}
+
 impl Read for EntryReader {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         self.0.read(buffer)
@@ -333,7 +340,7 @@ impl World {
     pub(crate) fn checksum_of(&self, entry: &Entry) -> Result<u32, WorldError> {
         match entry.checksum {
             Some(checksum) => Ok(checksum),
-            None => crc::checksum(&mut self.reader(entry)?)
+            None => crc::checksum(&mut self.reader(entry)?, entry.size)
                 .map(|(_, checksum)| checksum)
                 .map_err(|source| content_error(entry, source)),
         }

@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, Read as _, Seek as _};
+use std::panic::resume_unwind;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -69,6 +70,21 @@ impl World {
         }
         Err(WorldError::Format {
             path: path.to_owned(),
+        })
+    }
+
+    /// Opens two worlds at once, each on a thread of its own: a compressed tar has to be uncompressed
+    /// and summed up first.
+    pub fn open_both(
+        first: impl AsRef<Path>,
+        second: impl AsRef<Path>,
+    ) -> (Result<Self, WorldError>, Result<Self, WorldError>) {
+        let (first, second) = (first.as_ref(), second.as_ref());
+        std::thread::scope(|scope| {
+            let other = scope.spawn(|| Self::open(second));
+            let first = Self::open(first);
+            let second = other.join().unwrap_or_else(|panic| resume_unwind(panic));
+            (first, second)
         })
     }
 

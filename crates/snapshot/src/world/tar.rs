@@ -64,7 +64,7 @@ pub(super) fn list(
         let mut checksum = None;
         if is_file {
             size = entry.size();
-            let (read, crc) = crc::checksum(&mut entry).map_err(damaged)?;
+            let (read, crc) = crc::checksum(&mut entry, size).map_err(damaged)?;
             if read != size {
                 return Err(WorldError::Archive {
                     path: path.to_owned(),
