@@ -5,7 +5,7 @@
 //! `main`, which does nothing in an ordinary run and makes the program its own reader when it was
 //! started as one.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::io::{self, Read, Write};
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitCode, ExitStatus, Stdio};
@@ -17,7 +17,9 @@ use nix::sys::resource::{Resource, setrlimit};
 
 use crate::error::ExtractError;
 use crate::limits::Limits;
-use crate::pdf;
+use crate::office::listed::ListedWorkbook;
+use crate::pdf::Pages;
+use crate::untrusted::{Parsed, on_thread};
 
 /// The argument that makes a program a reader.
 const ARGUMENT: &str = "--extract-child";
@@ -30,9 +32,10 @@ const STDERR_BYTES: u64 = 4 << 10;
 
 /// To be called first thing in `main` by a program that reads documents it does not trust.
 ///
-/// In an ordinary run it gives `None`, and from then on [`extract`](crate::extract) reads PDFs in
-/// a child process of this program, with a limit on time and memory. When the program was started
-/// as such a child, it reads one document from stdin and gives the exit code to end with.
+/// In an ordinary run it gives `None`, and from then on [`extract`](crate::extract) reads PDFs and
+/// xls workbooks in a child process of this program, with a limit on time and memory. When the
+/// program was started as such a child, it reads one document from stdin and gives the exit code to
+/// end with.
 pub fn run_child() -> Option<ExitCode> {
     let mut arguments = std::env::args_os().skip(1);
     if arguments.next().as_deref() != Some(OsStr::new(ARGUMENT)) {
@@ -48,13 +51,7 @@ pub fn run_child() -> Option<ExitCode> {
         }
         return None;
     }
-    let mut number = || {
-        arguments
-            .next()
-            .and_then(|n| n.to_str()?.parse::<u64>().ok())
-    };
-    let (memory, chars) = (number(), number());
-    Some(match serve(memory, chars) {
+    Some(match serve(arguments) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             let _ = writeln!(io::stderr(), "{error}");
@@ -63,59 +60,76 @@ pub fn run_child() -> Option<ExitCode> {
     })
 }
 
-/// Reads a PDF from stdin and writes its pages, or why there are none, as JSON to stdout.
-fn serve(memory: Option<u64>, chars: Option<u64>) -> io::Result<()> {
-    if let Some(memory) = memory {
-        setrlimit(Resource::RLIMIT_AS, memory, memory)?;
-    }
+/// Reads a document from stdin and writes what is in it, or why there is nothing, as JSON to stdout.
+fn serve(arguments: impl Iterator<Item = OsString>) -> io::Result<()> {
+    let unknown = || io::Error::other("a reader is started with other arguments");
+    let mut words = arguments.filter_map(|word| word.into_string().ok());
+    let format = words.next().ok_or_else(unknown)?;
+    let numbers: Vec<u64> = words.filter_map(|number| number.parse().ok()).collect();
+    let [memory, chars, rows, columns, cell_bytes] = numbers[..] else {
+        return Err(unknown());
+    };
+    setrlimit(Resource::RLIMIT_AS, memory, memory)?;
     // A parser that dies leaves no image of its memory behind.
     setrlimit(Resource::RLIMIT_CORE, 0, 0)?;
     let mut bytes = Vec::new();
     io::stdin().lock().read_to_end(&mut bytes)?;
-    let mut pages = pdf::parse_on_thread(bytes, None).map_err(io::Error::other)?;
-    // The text beyond the limit is not sent, its pages are.
-    let mut left = chars.map_or(usize::MAX, |chars| {
-        usize::try_from(chars).unwrap_or(usize::MAX)
-    });
-    for page in pages.iter_mut().flatten() {
-        if let Some((end, _)) = page.char_indices().nth(left) {
-            page.truncate(end);
-        }
-        left -= page.chars().count();
+    let limits = Limits {
+        text_chars: usize::try_from(chars).unwrap_or(usize::MAX),
+        rows: u32::try_from(rows).unwrap_or(u32::MAX),
+        columns: u32::try_from(columns).unwrap_or(u32::MAX),
+        cell_bytes,
+        ..Limits::default()
+    };
+    if format == Pages::FORMAT {
+        answer::<Pages>(bytes, &limits)
+    } else if format == ListedWorkbook::FORMAT {
+        answer::<ListedWorkbook>(bytes, &limits)
+    } else {
+        Err(unknown())
     }
-    let mut stdout = io::stdout().lock();
-    serde_json::to_writer(&mut stdout, &pages)?;
+}
+
+fn answer<T: Parsed>(bytes: Vec<u8>, limits: &Limits) -> io::Result<()> {
+    let parsed = on_thread::<T>(bytes, limits, None).map_err(io::Error::other)?;
+    let mut stdout = io::BufWriter::new(io::stdout().lock());
+    serde_json::to_writer(&mut stdout, &parsed)?;
     stdout.flush()
 }
 
-/// The pages of a PDF, read in a child; `None` where the program offers none.
-pub(crate) fn pdf_pages(bytes: &[u8], limits: &Limits) -> Option<Result<pdf::Pages, ExtractError>> {
+/// What a child makes of a document; `None` where the program offers none.
+pub(crate) fn ask<T: Parsed>(
+    bytes: &[u8],
+    limits: &Limits,
+) -> Option<Result<Result<T, String>, ExtractError>> {
     let program = READER.get()?;
     let mut command = Command::new(program);
     command
         .arg(ARGUMENT)
+        .arg(T::FORMAT)
         .arg(limits.child_memory_bytes.to_string())
-        // One more than is shown, so that a cut text is known to be one.
-        .arg((limits.text_chars as u64).saturating_add(1).to_string())
+        .arg(limits.text_chars.to_string())
+        .arg(limits.rows.to_string())
+        .arg(limits.columns.to_string())
+        .arg(limits.cell_bytes.to_string())
         .env_clear()
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
     // As JSON, a character takes 6 bytes at most (`\u001f`), an empty page 3.
-    let answer_bytes = (limits.text_chars as u64)
-        .saturating_mul(6)
-        .saturating_add(16 << 20);
-    Some(run(command, bytes, limits.pdf_time, answer_bytes))
+    let most = (limits.text_chars as u64).max(limits.cell_bytes);
+    let answer_bytes = most.saturating_mul(6).saturating_add(16 << 20);
+    Some(run::<T>(command, bytes, T::time(limits), answer_bytes))
 }
 
-fn run(
+fn run<T: Parsed>(
     mut command: Command,
     bytes: &[u8],
     time: Duration,
     answer_bytes: u64,
-) -> Result<pdf::Pages, ExtractError> {
+) -> Result<Result<T, String>, ExtractError> {
     let broken = |what: &str, error: io::Error| {
-        ExtractError::broken("pdf", format!("{what} the reader process: {error}"))
+        ExtractError::broken(T::FORMAT, format!("{what} the reader process: {error}"))
     };
     let mut child = command.spawn().map_err(|e| broken("cannot start", e))?;
     let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
@@ -143,15 +157,16 @@ fn run(
     });
     let Some((answer, status, said)) = answer else {
         return Err(ExtractError::Timeout {
-            format: "pdf",
-            limit: "pdf_time",
+            format: T::FORMAT,
+            limit: T::TIME,
             seconds: time.as_secs(),
         });
     };
     match status {
-        Some(status) if status.success() => serde_json::from_slice(&answer)
-            .map_err(|error| ExtractError::broken("pdf", format!("the reader's answer: {error}"))),
-        status => Err(ExtractError::broken("pdf", death(status, &said))),
+        Some(status) if status.success() => serde_json::from_slice(&answer).map_err(|error| {
+            ExtractError::broken(T::FORMAT, format!("the reader's answer: {error}"))
+        }),
+        status => Err(ExtractError::broken(T::FORMAT, death(status, &said))),
     }
 }
 

@@ -2,8 +2,9 @@
 
 use crate::error::ExtractError;
 use crate::limits::Limits;
+use crate::office::workbook::{is_called_workbook_only, is_workbook};
 use crate::sink::TextSink;
-use crate::{archive, csv, json, mail, notebook, office, pdf, picture, text};
+use crate::{archive, csv, json, mail, notebook, office, pdf, picture, text, xml};
 
 /// The text of a document.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -27,6 +28,8 @@ pub struct Document {
     pub pages: Option<usize>,
     /// The picture itself, where the document is one.
     pub picture: Option<Picture>,
+    /// The first pages of a PDF as pictures, where [`Limits::page_pictures`] asks for them.
+    pub page_pictures: Vec<Picture>,
 }
 
 /// A sheet or a slide.
@@ -74,7 +77,7 @@ pub enum Format {
     Csv,
     /// A Jupyter notebook.
     Notebook,
-    /// A workbook (xlsx, xlsm, xlsb).
+    /// A workbook (xlsx, xlsm, xlsb, xls, ods).
     Xlsx,
     /// A word processor document.
     Docx,
@@ -184,7 +187,6 @@ const TEXT_EXTENSIONS: &[&str] = &[
     "txt",
     "v",
     "vue",
-    "xml",
     "yaml",
     "yml",
     "zig",
@@ -192,7 +194,7 @@ const TEXT_EXTENSIONS: &[&str] = &[
 ];
 
 /// Extensions of documents that hold text which we do not read yet.
-const NOT_READ: &[&str] = &["doc", "odp", "ods", "odt", "ppt", "xls"];
+const NOT_READ: &[&str] = &["doc", "odp", "odt", "ppt"];
 
 /// The lower-cased text after the last dot of the file name; empty where there is none.
 #[must_use]
@@ -224,12 +226,19 @@ pub fn extract(name: &str, bytes: &[u8], limits: &Limits) -> Result<Document, Ex
     match extension.as_str() {
         "csv" | "tsv" => Ok(csv::extract(&extension, bytes, limits)),
         "ipynb" => notebook::extract(bytes, limits),
-        "xlsx" | "xlsm" | "xlsb" => office::xlsx::extract(&extension, bytes, limits),
+        called if is_called_workbook_only(called, bytes) => {
+            if !text::looks_like_text(bytes) {
+                return Err(ExtractError::broken("xls", "it begins like no workbook"));
+            }
+            Ok(plain(bytes, limits))
+        }
+        known if is_workbook(known) => office::xlsx::extract(&extension, bytes, limits),
         "docx" => office::docx::extract(bytes, limits),
         "pptx" => office::pptx::extract(bytes, limits),
         "eml" => mail::extract(bytes, limits),
-        "zip" => archive::extract(bytes, limits),
+        _ if archive::is_archive(name) => archive::extract(name, bytes, limits),
         "json" => Ok(json::extract(bytes, limits)),
+        "xml" => Ok(xml::extract(bytes, limits)),
         "pdf" => pdf::extract(bytes, limits),
         picture if picture::EXTENSIONS.contains(&picture) => Ok(picture::extract(bytes, limits)),
         old if NOT_READ.contains(&old) => Ok(Document {

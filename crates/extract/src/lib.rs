@@ -18,11 +18,14 @@ mod limits;
 mod mail;
 mod notebook;
 mod office;
+mod page_pictures;
 mod pdf;
 mod picture;
 mod records;
 mod sink;
 mod text;
+mod untrusted;
+mod xml;
 
 pub use changes::{
     ChangeLimits, Content, ContentChanges, Happened, Inside, MemberChange, PictureFacts, Row,

@@ -1,5 +1,6 @@
 //! What one document may cost.
 
+use std::ffi::OsString;
 use std::time::Duration;
 
 /// Limits of the extraction of one document.
@@ -19,15 +20,31 @@ pub struct Limits {
     pub rows: u32,
     /// Columns of one sheet that are read. Default 1,000; further columns are left out with a note.
     pub columns: u32,
+    /// Memory for the cells of an xls or ods workbook, which are listed before they are shown, in
+    /// bytes. Default 128 MiB; further cells are left out with a note.
+    pub cell_bytes: u64,
     /// Sheets or slides that are read. Default 1,000; further ones are left out with a note.
     pub parts: usize,
     /// Text of one document, in characters. Default 2,000,000; the rest is cut with a note.
     pub text_chars: usize,
     /// The largest picture that is turned into a data URI, in bytes. Default 5 MiB.
     pub picture_bytes: usize,
+    /// Pages of a PDF that are drawn as pictures by `pdftoppm`, where it is installed. Default 0:
+    /// none.
+    pub page_pictures: usize,
+    /// The `PATH` in which it is looked for. Default `/usr/local/bin:/usr/bin:/bin`.
+    pub program_path: OsString,
+    /// Pixels of the longer edge of such a picture. Default 1,200.
+    pub page_picture_edge: u32,
+    /// Wall time for drawing them. Default 20 s.
+    pub page_pictures_time: Duration,
+    /// Bytes of all pages drawn, with the PDF itself. Default 256 MiB.
+    pub page_pictures_bytes: u64,
     /// Wall time for parsing a PDF. Default 30 s.
     pub pdf_time: Duration,
-    /// Memory of the child process that parses a PDF (its address space), in bytes, where the
+    /// Wall time for parsing an xls workbook. Default 30 s.
+    pub workbook_time: Duration,
+    /// Memory of the child process that parses a PDF or an xls workbook (its address space), in bytes, where the
     /// program offers one ([`run_child`](crate::run_child)). Default 1 GiB.
     pub child_memory_bytes: u64,
 }
@@ -42,10 +59,17 @@ impl Default for Limits {
             archive_depth: 3,
             rows: 100_000,
             columns: 1_000,
+            cell_bytes: 128 << 20,
             parts: 1_000,
             text_chars: 2_000_000,
             picture_bytes: 5 << 20,
+            page_pictures: 0,
+            program_path: "/usr/local/bin:/usr/bin:/bin".into(),
+            page_picture_edge: 1_200,
+            page_pictures_time: Duration::from_secs(20),
+            page_pictures_bytes: 256 << 20,
             pdf_time: Duration::from_secs(30),
+            workbook_time: Duration::from_secs(30),
             child_memory_bytes: 1 << 30,
         }
     }

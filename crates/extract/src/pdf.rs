@@ -1,49 +1,61 @@
-//! PDF: the text of each page.
-//!
-//! The parser may panic, recurse deeply, run long or take much memory on hostile input. Where the
-//! program offers it ([`run_child`](crate::run_child)), it runs in a child process with limits on
-//! time and memory. Elsewhere it runs on a thread with a large stack, behind a time limit; a thread
-//! cannot be ended from outside: one that runs over its time is left to itself.
+//! PDF: the text of each page, by a parser that is not made for hostile files.
 
-use std::panic::catch_unwind;
-use std::sync::mpsc;
 use std::time::Duration;
 
-use crate::child;
+use serde::{Deserialize, Serialize};
+
 use crate::document::{Document, Format};
 use crate::error::ExtractError;
 use crate::limits::Limits;
+use crate::page_pictures;
 use crate::sink::TextSink;
+use crate::untrusted::{self, Parsed};
 
-/// Stack of the parser's thread.
-const STACK: usize = 64 << 20;
+const FORMAT: &str = "pdf";
 
-pub(crate) type Pages = Result<Vec<String>, String>;
+/// The text of each page.
+#[derive(Serialize, Deserialize)]
+#[serde(transparent)]
+pub(crate) struct Pages(Vec<String>);
+
+impl Parsed for Pages {
+    const FORMAT: &'static str = FORMAT;
+    const TIME: &'static str = "pdf_time";
+
+    fn time(limits: &Limits) -> Duration {
+        limits.pdf_time
+    }
+
+    fn parse(bytes: &[u8], limits: &Limits) -> Result<Self, String> {
+        let mut pages = pdf_extract::extract_text_from_mem_by_pages(bytes)
+            .map_err(|error| error.to_string())?;
+        // The text beyond the limit is left out, its pages are not. One character more than is
+        // shown, so that a cut text is known to be one.
+        let mut left = limits.text_chars.saturating_add(1);
+        for page in &mut pages {
+            if let Some((end, _)) = page.char_indices().nth(left) {
+                page.truncate(end);
+            }
+            left -= page.chars().count();
+        }
+        Ok(Self(pages))
+    }
+}
 
 pub(crate) fn extract(bytes: &[u8], limits: &Limits) -> Result<Document, ExtractError> {
-    if !bytes
-        .iter()
-        .take(1024)
-        .copied()
-        .collect::<Vec<u8>>()
-        .windows(5)
-        .any(|w| w == b"%PDF-")
-    {
+    let beginning = &bytes[..bytes.len().min(1024)];
+    if !beginning.windows(5).any(|window| window == b"%PDF-") {
         return Err(ExtractError::broken(
-            "pdf",
+            FORMAT,
             "it does not begin with `%PDF-`",
         ));
     }
-    let pages = match child::pdf_pages(bytes, limits) {
-        Some(pages) => pages,
-        None => on_thread(bytes, limits),
-    };
-    let pages = pages?.map_err(|reason| {
+    let Pages(pages) = untrusted::parse::<Pages>(bytes, limits)?.map_err(|reason| {
         let lower = reason.to_lowercase();
         if lower.contains("password") || lower.contains("decrypt") {
-            ExtractError::Encrypted { format: "pdf" }
+            ExtractError::Encrypted { format: FORMAT }
         } else {
-            ExtractError::broken("pdf", reason)
+            ExtractError::broken(FORMAT, reason)
         }
     })?;
     let mut sink = TextSink::new(limits);
@@ -63,58 +75,8 @@ pub(crate) fn extract(bytes: &[u8], limits: &Limits) -> Result<Document, Extract
             .notes
             .push("no text on any page: probably a scan, which is not read".to_owned());
     }
+    if limits.page_pictures > 0 {
+        page_pictures::add(&mut document, bytes, limits);
+    }
     Ok(document)
-}
-
-fn on_thread(bytes: &[u8], limits: &Limits) -> Result<Pages, ExtractError> {
-    parse_on_thread(bytes.to_vec(), Some(limits.pdf_time)).map_err(|failure| match failure {
-        Failure::Timeout => ExtractError::Timeout {
-            format: "pdf",
-            limit: "pdf_time",
-            seconds: limits.pdf_time.as_secs(),
-        },
-        other => ExtractError::broken("pdf", other),
-    })
-}
-
-/// Why the parser gave nothing.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum Failure {
-    #[error("no thread to read it: {0}")]
-    Thread(std::io::Error),
-    #[error("the parser gave up: {0}")]
-    Panic(String),
-    #[error("the time is over")]
-    Timeout,
-}
-
-/// Runs the parser on a thread with a large stack, for at most `time`.
-pub(crate) fn parse_on_thread(bytes: Vec<u8>, time: Option<Duration>) -> Result<Pages, Failure> {
-    let (send, receive) = mpsc::sync_channel(1);
-    let work = move || {
-        let pages = catch_unwind(|| {
-            pdf_extract::extract_text_from_mem_by_pages(&bytes).map_err(|error| error.to_string())
-        });
-        // The receiver is gone if the time ran out.
-        let _ = send.send(pages.map_err(|panic| panic_text(&*panic)));
-    };
-    std::thread::Builder::new()
-        .name("pdf".to_owned())
-        .stack_size(STACK)
-        .spawn(work)
-        .map_err(Failure::Thread)?;
-    let pages = match time {
-        Some(time) => receive.recv_timeout(time).map_err(|_| Failure::Timeout)?,
-        // A thread that ends without an answer has dropped its sender.
-        None => receive.recv().map_err(|_| Failure::Timeout)?,
-    };
-    pages.map_err(Failure::Panic)
-}
-
-fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
-    panic
-        .downcast_ref::<String>()
-        .cloned()
-        .or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()))
-        .unwrap_or_else(|| "for an unknown reason".to_owned())
 }

@@ -1,27 +1,30 @@
 //! From bytes to text.
 
+use std::borrow::Cow;
+
 /// How much of a file is looked at to tell text from binary content.
 const SAMPLE: usize = 8 << 10;
 
 /// Decodes `bytes` as text: UTF-8 or UTF-16 by byte order mark, UTF-8 where it is valid, UTF-16
 /// without a mark where every other byte of the beginning is zero, and Latin-1 (Windows-1252 in
 /// the range that Latin-1 leaves to control characters) for everything else. The mark is removed.
-pub(crate) fn decode(bytes: &[u8]) -> String {
+/// Valid UTF-8, which most files are, is not copied.
+pub(crate) fn decode(bytes: &[u8]) -> Cow<'_, str> {
     if let Some(rest) = bytes.strip_prefix(b"\xef\xbb\xbf") {
-        return String::from_utf8_lossy(rest).into_owned();
+        return String::from_utf8_lossy(rest);
     }
     if let Some(rest) = bytes.strip_prefix(b"\xff\xfe") {
-        return utf16(rest, u16::from_le_bytes);
+        return utf16(rest, u16::from_le_bytes).into();
     }
     if let Some(rest) = bytes.strip_prefix(b"\xfe\xff") {
-        return utf16(rest, u16::from_be_bytes);
+        return utf16(rest, u16::from_be_bytes).into();
     }
     match std::str::from_utf8(bytes) {
         // Valid UTF-8 may still be UTF-16 of plain letters, which is full of zero bytes.
-        Ok(text) if !text.as_bytes().contains(&0) => text.to_owned(),
+        Ok(text) if !text.as_bytes().contains(&0) => Cow::Borrowed(text),
         _ => match unmarked_utf16(bytes) {
-            Some(text) => text,
-            None => latin1(bytes),
+            Some(text) => text.into(),
+            None => latin1(bytes).into(),
         },
     }
 }

@@ -1,4 +1,4 @@
-//! PDFs in a child process: a program that is its own reader. No test harness, because the program
+//! PDFs and xls workbooks in a child process: a program that is its own reader. No test harness, because the program
 //! must be able to start itself.
 
 #![allow(
@@ -17,6 +17,8 @@ use extract::{ExtractError, Limits, extract};
 
 const PDF: &[u8] = include_bytes!("fixtures/reportlab.pdf");
 
+const XLS: &[u8] = include_bytes!("fixtures/xlwt.xls");
+
 fn main() -> ExitCode {
     if let Some(code) = extract::run_child() {
         return code;
@@ -26,6 +28,7 @@ fn main() -> ExitCode {
     memory_is_limited();
     time_is_limited();
     damage_is_reported();
+    workbooks_come_back();
     assert_eq!(children(), "", "no child is left");
     eprintln!("child: all checks passed");
     ExitCode::SUCCESS
@@ -90,6 +93,44 @@ fn time_is_limited() {
 fn damage_is_reported() {
     for length in [40, 400, 1200] {
         let error = extract("x.pdf", &PDF[..length], &Limits::default()).unwrap_err();
+        assert!(matches!(error, ExtractError::Broken { .. }), "{error:?}");
+    }
+}
+
+fn workbooks_come_back() {
+    let document = extract("x.xls", XLS, &Limits::default()).unwrap();
+    assert_eq!(
+        document.text,
+        "=== Sheet: Old ===\nName\tZürich\t12.5\t3\tTRUE\n\n\t{=C1*2; not calculated}\n"
+    );
+    assert_eq!(document.notes, ["hidden sheets are left out: Hidden"]);
+    let limits = Limits {
+        cell_bytes: 200,
+        ..Limits::default()
+    };
+    let document = extract("x.xls", XLS, &limits).unwrap();
+    assert!(
+        document.notes[0].contains("`cell_bytes`"),
+        "{:?}",
+        document.notes
+    );
+    let limits = Limits {
+        workbook_time: Duration::ZERO,
+        ..Limits::default()
+    };
+    let error = extract("x.xls", XLS, &limits).unwrap_err();
+    assert!(error.to_string().contains("`workbook_time`"), "{error}");
+    let limits = Limits {
+        child_memory_bytes: 16 << 20,
+        ..Limits::default()
+    };
+    let error = extract("x.xls", XLS, &limits).unwrap_err();
+    assert!(
+        error.to_string().contains("`child_memory_bytes`"),
+        "{error}"
+    );
+    for length in [40, 600, 3000] {
+        let error = extract("x.xls", &XLS[..length], &Limits::default()).unwrap_err();
         assert!(matches!(error, ExtractError::Broken { .. }), "{error:?}");
     }
 }

@@ -1,19 +1,23 @@
-//! Members of a zip inside of the world.
+//! Members of an archive inside of the world, and of archives inside of it.
 
 use std::collections::BTreeMap;
-use std::io::Cursor;
+use std::io::{self, Read as _, Seek as _, SeekFrom};
 
-use zip::ZipArchive;
+use tempfile::SpooledTempFile;
 
-use super::{ChangeLimits, Content, ContentChanges, Happened, bytes_of};
+use super::{ChangeLimits, Content, ContentChanges, Happened};
+use crate::archive::{Next, members};
 use crate::error::ExtractError;
+
+/// Bytes of an archive that are kept in memory; a larger one goes to a temporary file.
+const IN_MEMORY: usize = 1 << 20;
 
 /// A member of an archive that is not the same.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MemberChange {
     /// What happened.
     pub happened: Happened,
-    /// Its name in the archive.
+    /// Its name in the archive; of one in an archive inside, with that one's name in front.
     pub name: String,
     /// Bytes before, as the archive states them.
     pub old_size: Option<u64>,
@@ -21,17 +25,22 @@ pub struct MemberChange {
     pub new_size: Option<u64>,
 }
 
-/// Size and checksum of each member, as the archive states them. Nothing is unpacked.
+/// Size and checksum of each member.
 type Members = BTreeMap<String, (u64, u32)>;
 
 pub(super) fn compare(
+    name: &str,
     before: Option<&dyn Content>,
     after: Option<&dyn Content>,
     limits: &ChangeLimits,
     changes: &mut ContentChanges,
 ) -> Result<(), ExtractError> {
-    let of = |content: Option<&dyn Content>| {
-        content.map_or_else(|| Ok(Members::new()), |content| members(content, limits))
+    let mut notes = Vec::new();
+    let mut of = |content: Option<&dyn Content>| {
+        content.map_or_else(
+            || Ok(Members::new()),
+            |content| listed(name, content, limits, &mut notes),
+        )
     };
     let (old, new) = (of(before)?, of(after)?);
     let mut found = Vec::new();
@@ -54,6 +63,9 @@ pub(super) fn compare(
             new_size: Some(*size),
         });
     }
+    notes.sort();
+    notes.dedup();
+    changes.notes.extend(notes);
     if found.is_empty() {
         changes
             .notes
@@ -71,25 +83,36 @@ pub(super) fn compare(
     Ok(())
 }
 
-fn members(content: &dyn Content, limits: &ChangeLimits) -> Result<Members, ExtractError> {
-    let bytes = bytes_of(content, &limits.documents)?;
-    let broken = |error| ExtractError::broken("zip", error);
-    let mut archive = ZipArchive::new(Cursor::new(bytes)).map_err(broken)?;
-    if archive.len() > limits.documents.entries {
+/// The members of one version, from a copy that can be read at any place.
+fn listed(
+    name: &str,
+    content: &dyn Content,
+    limits: &ChangeLimits,
+    notes: &mut Vec<String>,
+) -> Result<Members, ExtractError> {
+    let mut spool = SpooledTempFile::new(IN_MEMORY);
+    let copied = content
+        .read()
+        .and_then(|reader| io::copy(&mut reader.take(limits.archive_bytes + 1), &mut spool))
+        .map_err(ExtractError::read)?;
+    if copied > limits.archive_bytes {
         return Err(ExtractError::Limit {
-            what: "files inside the archive",
-            limit: "entries",
-            got: archive.len() as u64,
-            allowed: limits.documents.entries as u64,
+            what: "size of the archive in bytes (at least)",
+            limit: "archive_bytes",
+            got: content.size().max(copied),
+            allowed: limits.archive_bytes,
         });
     }
-    let mut members = Members::new();
-    for at in 0..archive.len() {
-        let file = archive.by_index_raw(at).map_err(broken)?;
-        if file.is_file() {
-            let name = String::from_utf8_lossy(file.name_raw()).into_owned();
-            members.insert(name, (file.size(), file.crc32()));
-        }
-    }
-    Ok(members)
+    spool.seek(SeekFrom::Start(0)).map_err(ExtractError::read)?;
+    let mut found = Members::new();
+    notes.extend(members(
+        name,
+        &mut spool,
+        &limits.documents,
+        &mut |member| {
+            found.insert(member.name.to_owned(), (member.size, member.checksum));
+            Next::Go
+        },
+    )?);
+    Ok(found)
 }

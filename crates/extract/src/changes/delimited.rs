@@ -64,7 +64,7 @@ impl<'a> Source<'a> {
             .map_err(ExtractError::read)?;
         // Zero bytes are either UTF-16 or no text at all.
         let decoded = if beginning.contains(&0) {
-            Some(text::decode(&bytes_of(content, &limits.documents)?))
+            Some(text::decode(&bytes_of(content, &limits.documents)?).into_owned())
         } else {
             None
         };

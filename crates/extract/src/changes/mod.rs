@@ -16,9 +16,11 @@ use std::time::Duration;
 
 use serde_json::{Map, Value};
 
+use crate::archive::is_archive;
 use crate::document::extension;
 use crate::error::ExtractError;
 use crate::limits::Limits;
+use crate::office::workbook::{is_called_workbook_only, is_workbook};
 
 pub use archive::MemberChange;
 pub use database::is_database;
@@ -79,9 +81,19 @@ pub struct ChangeLimits {
     pub value_bytes: i32,
     /// Wall time for one database, or for aligning the rows of one table. Default 30 s.
     pub time: Duration,
+    /// Bytes of an archive; it is copied to a temporary file. Default 1 GiB.
+    pub archive_bytes: u64,
     /// Members of an archive that are listed. Default 1,000.
     pub members: usize,
-    /// Limits of reading documents, which hold for workbooks and archives.
+    /// Whether pictures get a preview. Default true.
+    pub previews: bool,
+    /// Bytes of a preview. A picture that is not larger is its own preview. Default 192 KiB.
+    pub preview_bytes: usize,
+    /// Pixels of the longer edge of a picture that is scaled down. Default 480.
+    pub preview_edge: u32,
+    /// Memory for decoding a picture that is scaled down. Default 40 MiB, some ten million pixels.
+    pub preview_memory_bytes: u64,
+    /// Limits of reading documents, which hold for workbooks, archives and pictures.
     pub documents: Limits,
 }
 
@@ -97,7 +109,12 @@ impl Default for ChangeLimits {
             database_bytes: 2 << 30,
             value_bytes: 64 << 20,
             time: Duration::from_secs(30),
+            archive_bytes: 1 << 30,
             members: 1_000,
+            previews: true,
+            preview_bytes: 192 << 10,
+            preview_edge: 480,
+            preview_memory_bytes: 40 << 20,
             documents: Limits::default(),
         }
     }
@@ -201,7 +218,7 @@ pub enum Inside {
     Delimited,
     /// A workbook.
     Workbook,
-    /// A zip archive.
+    /// A zip, tar, `tar.gz` or `tar.zst` archive, or a compressed file.
     Archive,
     /// A picture.
     Picture,
@@ -248,10 +265,11 @@ pub fn content_changes(
             }
         }
         Inside::Workbook => sheets::compare(name, before, after, limits, &mut changes)?,
-        Inside::Archive => archive::compare(before, after, limits, &mut changes)?,
+        Inside::Archive => archive::compare(name, before, after, limits, &mut changes)?,
         Inside::Picture => {
-            changes.picture_before = before.map(picture::facts).transpose()?;
-            changes.picture_after = after.map(picture::facts).transpose()?;
+            let facts = |content| picture::facts(content, limits);
+            changes.picture_before = before.map(facts).transpose()?;
+            changes.picture_after = after.map(facts).transpose()?;
         }
         Inside::Nothing => {}
     }
@@ -267,8 +285,9 @@ fn inside(
 ) -> Result<Inside, ExtractError> {
     match extension(name).as_str() {
         "csv" | "tsv" => return Ok(Inside::Delimited),
-        "xlsx" | "xlsm" | "xlsb" => return Ok(Inside::Workbook),
-        "zip" => return Ok(Inside::Archive),
+        "xls" if !begins_like_workbook(before, after)? => return Ok(Inside::Nothing),
+        known if is_workbook(known) => return Ok(Inside::Workbook),
+        _ if is_archive(name) => return Ok(Inside::Archive),
         picture if crate::picture::EXTENSIONS.contains(&picture) => return Ok(Inside::Picture),
         _ => {}
     }
@@ -289,6 +308,24 @@ fn inside(
     } else {
         Inside::Database
     })
+}
+
+/// Whether no version is a workbook by its name only.
+fn begins_like_workbook(
+    before: Option<&dyn Content>,
+    after: Option<&dyn Content>,
+) -> Result<bool, ExtractError> {
+    for version in [before, after].into_iter().flatten() {
+        let mut beginning = Vec::new();
+        version
+            .read()
+            .and_then(|reader| reader.take(8).read_to_end(&mut beginning))
+            .map_err(ExtractError::read)?;
+        if is_called_workbook_only("xls", &beginning) {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 /// All bytes of a version, for formats that cannot be read as a stream.

@@ -1,12 +1,18 @@
-//! Pictures before and after: what can be said of them in words.
+//! Pictures before and after: what can be said of them in words, and the pictures themselves, small
+//! enough for a page.
 
-use std::io::Read as _;
+use std::io::{Cursor, Read as _};
+use std::panic::catch_unwind;
 
-use super::Content;
+use base64::Engine as _;
+use image::{DynamicImage, ImageFormat, ImageReader};
+
+use super::{ChangeLimits, Content};
 use crate::error::ExtractError;
 use crate::picture;
 
-/// How much of a picture is read: enough for the headers of all kinds, with metadata before them.
+/// How much of a picture is read that is too large for a preview: enough for the headers of all
+/// kinds, with metadata before them.
 const BEGINNING: u64 = 1 << 20;
 
 /// Kind and size of a picture.
@@ -18,18 +24,67 @@ pub struct PictureFacts {
     pub width: Option<u32>,
     /// Height in pixels, where the header can be read.
     pub height: Option<u32>,
+    /// The picture as `data:` URI: as it is where it is small, else scaled down. Absent where it
+    /// crosses a limit, or cannot be decoded.
+    pub preview: Option<String>,
 }
 
-pub(super) fn facts(content: &dyn Content) -> Result<PictureFacts, ExtractError> {
-    let mut beginning = Vec::new();
+pub(super) fn facts(
+    content: &dyn Content,
+    limits: &ChangeLimits,
+) -> Result<PictureFacts, ExtractError> {
+    let whole = limits.previews && content.size() <= limits.documents.picture_bytes as u64;
+    let allowed = if whole { content.size() } else { BEGINNING };
+    let mut bytes = Vec::new();
     content
         .read()
-        .and_then(|reader| reader.take(BEGINNING).read_to_end(&mut beginning))
+        .and_then(|reader| reader.take(allowed).read_to_end(&mut bytes))
         .map_err(ExtractError::read)?;
-    let size = picture::dimensions(&beginning);
+    let mime = picture::mime(&bytes);
+    let size = picture::dimensions(&bytes);
+    let preview = match mime {
+        Some(mime) if whole => preview(&bytes, mime, limits),
+        _ => None,
+    };
     Ok(PictureFacts {
-        mime: picture::mime(&beginning),
+        mime,
         width: size.map(|size| size.0),
         height: size.map(|size| size.1),
+        preview,
     })
+}
+
+fn preview(bytes: &[u8], mime: &str, limits: &ChangeLimits) -> Option<String> {
+    if bytes.len() <= limits.preview_bytes {
+        return Some(uri(mime, bytes));
+    }
+    // Decoders may panic on damaged pictures; then there is no preview.
+    let (memory, edge) = (limits.preview_memory_bytes, limits.preview_edge);
+    let (kind, small) = catch_unwind(|| scaled(bytes, memory, edge)).ok()??;
+    (small.len() <= limits.preview_bytes).then(|| uri(kind, &small))
+}
+
+fn uri(mime: &str, bytes: &[u8]) -> String {
+    let data = base64::engine::general_purpose::STANDARD.encode(bytes);
+    format!("data:{mime};base64,{data}")
+}
+
+/// The picture with no edge longer than `edge`: as JPEG, or as PNG where it has transparent places.
+fn scaled(bytes: &[u8], memory: u64, edge: u32) -> Option<(&'static str, Vec<u8>)> {
+    let mut reader = ImageReader::new(Cursor::new(bytes))
+        .with_guessed_format()
+        .ok()?;
+    let mut bounds = image::Limits::default();
+    bounds.max_alloc = Some(memory);
+    reader.limits(bounds);
+    let small = reader.decode().ok()?.thumbnail(edge, edge);
+    let mut out = Cursor::new(Vec::new());
+    if small.color().has_alpha() {
+        let picture = DynamicImage::ImageRgba8(small.into_rgba8());
+        picture.write_to(&mut out, ImageFormat::Png).ok()?;
+        return Some(("image/png", out.into_inner()));
+    }
+    let picture = DynamicImage::ImageRgb8(small.into_rgb8());
+    picture.write_to(&mut out, ImageFormat::Jpeg).ok()?;
+    Some(("image/jpeg", out.into_inner()))
 }

@@ -92,6 +92,12 @@ impl<'a> Version<'a> {
         let (true, Some(workbook)) = (has_cells, &mut self.workbook) else {
             return Ok(Vec::new());
         };
+        if workbook.listed_extras(name).is_some_and(|(_, cut)| cut) {
+            let note = "only some cells are compared (limit `cell_bytes`)".to_owned();
+            if !table.notes.contains(&note) {
+                table.notes.push(note);
+            }
+        }
         let mut rows: Vec<Cells> = Vec::new();
         let mut beyond = false;
         workbook.cells(name, |cell| {

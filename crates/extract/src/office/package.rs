@@ -60,7 +60,7 @@ impl<'a> Package<'a> {
             .read_to_end(&mut content)
             .map_err(|error| ExtractError::broken(self.format, format!("`{name}`: {error}")))?;
         self.spend(content.len() as u64)?;
-        Ok(Some(text::decode(&content)))
+        Ok(Some(text::decode(&content).into_owned()))
     }
 
     /// The XML file `name`, if it is there and not larger than `max_bytes`.

@@ -116,7 +116,7 @@ pub(super) fn charts_of(
     Ok(lines)
 }
 
-fn section(text: &mut String, heading: &str, lines: &[String]) {
+pub(super) fn section(text: &mut String, heading: &str, lines: &[String]) {
     if !lines.is_empty() {
         text.push_str(&format!("=== {heading} ===\n{}\n", lines.join("\n")));
     }

@@ -6,7 +6,9 @@ use std::io::Cursor;
 
 use calamine::{DataRef, ExcelDateTime, Reader as _, SheetType, SheetVisible, Xlsb, Xlsx};
 
+use super::listed::ListedWorkbook;
 use super::package::Package;
+use super::{ods, xls};
 use crate::error::ExtractError;
 use crate::limits::Limits;
 
@@ -19,6 +21,22 @@ pub(crate) struct Workbook<'a> {
 enum Kind<'a> {
     Xlsx(Xlsx<Cursor<&'a [u8]>>),
     Xlsb(Xlsb<Cursor<&'a [u8]>>),
+    /// A format that is read as a whole.
+    Listed(ListedWorkbook),
+}
+
+/// Extensions of workbooks.
+const EXTENSIONS: &[&str] = &["ods", "xls", "xlsb", "xlsm", "xlsx"];
+
+/// Whether a file of this extension is a workbook.
+pub(crate) fn is_workbook(extension: &str) -> bool {
+    EXTENSIONS.contains(&extension)
+}
+
+/// Whether a file called `xls` is a workbook: many programs give that name to tables of HTML or
+/// text, which spreadsheets open too.
+pub(crate) fn is_called_workbook_only(extension: &str, bytes: &[u8]) -> bool {
+    extension == "xls" && !bytes.starts_with(xls::MAGIC) && !bytes.starts_with(b"PK")
 }
 
 /// A sheet, before its cells are read.
@@ -48,21 +66,47 @@ pub(crate) enum Flow {
 }
 
 impl<'a> Workbook<'a> {
-    /// Opens an xlsx or xlsm file, or an xlsb file where `extension` says so.
+    /// Opens a workbook: its format is told by `extension`, of an xls file by how it begins.
     pub(crate) fn open(
         extension: &str,
         bytes: &'a [u8],
         limits: &Limits,
     ) -> Result<Self, ExtractError> {
-        let xlsb = extension == "xlsb";
-        let format = if xlsb { "xlsb" } else { "xlsx" };
-        Package::open(bytes, format, limits)?.measure()?;
-        let kind = if xlsb {
-            Kind::Xlsb(Xlsb::new(Cursor::new(bytes)).map_err(|e| ExtractError::broken(format, e))?)
-        } else {
-            Kind::Xlsx(Xlsx::new(Cursor::new(bytes)).map_err(|e| ExtractError::broken(format, e))?)
+        let format = match extension {
+            "xlsb" => "xlsb",
+            "ods" => "ods",
+            "xls" if bytes.starts_with(xls::MAGIC) => "xls",
+            _ => "xlsx",
+        };
+        let broken = |error: &dyn std::fmt::Display| ExtractError::broken(format, error);
+        let kind = match format {
+            "xls" => Kind::Listed(xls::read(bytes, limits)?),
+            "ods" => Kind::Listed(ods::read(bytes, limits)?),
+            _ => {
+                Package::open(bytes, format, limits)?.measure()?;
+                let input = Cursor::new(bytes);
+                if format == "xlsb" {
+                    Kind::Xlsb(Xlsb::new(input).map_err(|e| broken(&e))?)
+                } else {
+                    Kind::Xlsx(Xlsx::new(input).map_err(|e| broken(&e))?)
+                }
+            }
         };
         Ok(Self { format, kind })
+    }
+
+    /// Whether it is a package of XML files as ECMA-376 says, which has more than cells to show.
+    pub(crate) fn has_extras(&self) -> bool {
+        matches!(self.kind, Kind::Xlsx(_))
+    }
+
+    /// What a sheet has beside its cells, where that is known already, and whether cells are missing.
+    pub(crate) fn listed_extras(&self, name: &str) -> Option<(&str, bool)> {
+        let Kind::Listed(workbook) = &self.kind else {
+            return None;
+        };
+        let sheet = workbook.sheets.iter().find(|sheet| sheet.name == name)?;
+        Some((&sheet.sections, sheet.cut))
     }
 
     /// All sheets, hidden ones too, in their order.
@@ -70,6 +114,14 @@ impl<'a> Workbook<'a> {
         let sheets = match &self.kind {
             Kind::Xlsx(workbook) => workbook.sheets_metadata(),
             Kind::Xlsb(workbook) => workbook.sheets_metadata(),
+            Kind::Listed(workbook) => {
+                let sheets = workbook.sheets.iter().map(|sheet| SheetInfo {
+                    name: sheet.name.clone(),
+                    visible: sheet.visible,
+                    cells: true,
+                });
+                return sheets.collect();
+            }
         };
         sheets
             .iter()
@@ -86,6 +138,7 @@ impl<'a> Workbook<'a> {
         match &self.kind {
             Kind::Xlsx(workbook) => workbook.defined_names(),
             Kind::Xlsb(workbook) => workbook.defined_names(),
+            Kind::Listed(workbook) => &workbook.names,
         }
     }
 
@@ -101,6 +154,20 @@ impl<'a> Workbook<'a> {
             ExtractError::broken(format, format!("sheet `{name}`: {error}"))
         };
         match &mut self.kind {
+            Kind::Listed(workbook) => {
+                let sheet = workbook.sheets.iter().find(|sheet| sheet.name == name);
+                for cell in sheet.into_iter().flat_map(|sheet| &sheet.cells) {
+                    let flow = visit(Cell {
+                        row: cell.row,
+                        column: cell.column,
+                        value: &cell.value,
+                        formula: cell.formula.as_deref(),
+                    });
+                    if flow == Flow::Stop {
+                        break;
+                    }
+                }
+            }
             Kind::Xlsx(workbook) => {
                 let mut cells = workbook
                     .worksheet_cells_reader(name)
@@ -170,7 +237,7 @@ pub(crate) fn letters(column: u32) -> String {
     letters.iter().rev().collect()
 }
 
-fn value_text(value: &DataRef<'_>) -> String {
+pub(super) fn value_text(value: &DataRef<'_>) -> String {
     match value {
         DataRef::Empty => String::new(),
         DataRef::Int(number) => number.to_string(),

@@ -22,11 +22,11 @@ pub(crate) fn extract(
     limits: &Limits,
 ) -> Result<Document, ExtractError> {
     let mut workbook = Workbook::open(extension, bytes, limits)?;
-    // The binary format keeps them in other ways.
-    let mut extras = if extension == "xlsb" {
-        None
-    } else {
+    // The other formats keep them in other ways.
+    let mut extras = if workbook.has_extras() {
         Some(Extras::open(bytes, limits)?)
+    } else {
+        None
     };
     let mut whole = TextSink::new(limits);
     let mut parts = Vec::new();
@@ -57,6 +57,15 @@ pub(crate) fn extract(
             let (sections, remarks) = extras.of(&sheet.name)?;
             text.push_str(&sections);
             notes.extend(remarks);
+        }
+        if let Some((sections, cut)) = workbook.listed_extras(&sheet.name) {
+            text.push_str(sections);
+            notes.extend(cut.then(|| {
+                format!(
+                    "sheet `{}`: only some cells are read (limit `cell_bytes`)",
+                    sheet.name
+                )
+            }));
         }
         whole.line(&format!("=== Sheet: {} ===", sheet.name));
         whole.push(&text);

@@ -5,7 +5,9 @@ use std::path::Path;
 use std::time::Duration;
 
 use extract::{ChangeLimits, Content, ContentChanges, ExtractError, Happened, Inside};
+use proptest::prelude::*;
 use rusqlite::Connection;
+use serde_json::json;
 
 use crate::{changes, limited, lines, lone};
 
@@ -283,4 +285,70 @@ fn views_triggers_and_virtual_tables_do_not_run() {
             "view `heavy` is new"
         ]
     );
+}
+
+/// The rows of a table of two columns, as text of a row.
+type Table = Vec<(i64, Option<i64>)>;
+
+/// Rows that were there, without those that are told to be gone or changed, with those that are told to
+/// be new or changed.
+fn applied(old: &Table, found: &ContentChanges) -> Vec<String> {
+    let mut rows: Vec<String> = old
+        .iter()
+        .map(|(id, value)| json!({"id": id, "value": value}).to_string())
+        .collect();
+    for change in found.tables.iter().flat_map(|table| &table.rows) {
+        let text = |row: &Option<extract::Row>| {
+            row.as_ref().map(|row| serde_json::to_string(row).unwrap())
+        };
+        if let Some(before) = text(&change.before) {
+            let at = rows.iter().position(|row| *row == before);
+            rows.remove(at.unwrap_or_else(|| panic!("{before} was not there")));
+        }
+        rows.extend(text(&change.after));
+    }
+    rows.sort();
+    rows
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 60, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// The told rows make one version of the other, with a primary key and without.
+    #[test]
+    fn the_told_rows_make_one_version_of_the_other(
+        old in proptest::collection::vec((0_i64..6, proptest::option::of(0_i64..3)), 0..10),
+        new in proptest::collection::vec((0_i64..6, proptest::option::of(0_i64..3)), 0..10),
+        keyed: bool,
+    ) {
+        let once = |rows: Table| -> Table {
+            let mut seen = std::collections::BTreeSet::new();
+            rows.into_iter().filter(|(id, _)| !keyed || seen.insert(*id)).collect()
+        };
+        let (old, new) = (once(old), once(new));
+        let made = |rows: &Table| {
+            let key = if keyed { "PRIMARY KEY" } else { "" };
+            let mut sql = format!("CREATE TABLE t (id INTEGER {key}, value INTEGER);");
+            for (id, value) in rows {
+                let value = value.map_or("NULL".to_owned(), |value| value.to_string());
+                sql += &format!("INSERT INTO t VALUES ({id}, {value});");
+            }
+            sql
+        };
+        let found = between(&made(&old), &made(&new));
+        let mut right: Vec<String> = new
+            .iter()
+            .map(|(id, value)| json!({"id": id, "value": value}).to_string())
+            .collect();
+        right.sort();
+        prop_assert_eq!(applied(&old, &found), right);
+        let told = found.tables.iter().map(|t| t.added + t.removed + t.changed).sum::<u64>();
+        let shown = found.tables.iter().map(|t| t.rows.len() as u64).sum::<u64>();
+        prop_assert_eq!(told, shown);
+        if keyed {
+            // A row that keeps its key is changed, not gone and new.
+            let kept = old.iter().filter(|(id, value)| new.iter().any(|(n, v)| n == id && v != value));
+            prop_assert_eq!(found.tables.iter().map(|t| t.changed).sum::<u64>(), kept.count() as u64);
+        }
+    }
 }

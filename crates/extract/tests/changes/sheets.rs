@@ -172,3 +172,26 @@ fn a_saved_workbook_with_the_same_cells_says_so() {
     assert_eq!(lone("x.xlsx", None, Some(&book)).tables[0].added, 1);
     assert!(changes("x.xlsx", &book, b"broken").is_err());
 }
+
+#[test]
+fn cells_of_opendocument_sheets_are_compared() {
+    let ods = |price: &str| {
+        let content = format!(
+            r#"<c xmlns:t="t" xmlns:o="o" xmlns:x="x"><t:table t:name="One"><t:table-row><t:table-cell o:value-type="string"><x:p>Price</x:p></t:table-cell><t:table-cell o:value-type="float" o:value="{price}"/></t:table-row></t:table></c>"#
+        );
+        let mut zip = zip::ZipWriter::new(Cursor::new(Vec::new()));
+        zip.start_file("content.xml", zip::write::SimpleFileOptions::default())
+            .unwrap();
+        zip.write_all(content.as_bytes()).unwrap();
+        zip.finish().unwrap().into_inner()
+    };
+    let found = changes("x.ods", &ods("10"), &ods("12.5")).unwrap();
+    assert_eq!(found.inside, Inside::Workbook);
+    assert_eq!(
+        lines(&found.tables[0].rows),
+        [r#"~ row 1: {"B1":"10"} -> {"B1":"12.5"}"#]
+    );
+    // A table of HTML that is called a workbook has no cells.
+    let html = changes("x.xls", b"<table>", b"<table><tr>").unwrap();
+    assert_eq!(html.inside, Inside::Nothing);
+}

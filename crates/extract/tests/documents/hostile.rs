@@ -79,6 +79,74 @@ fn entities_are_not_expanded_and_nothing_outside_is_read() {
     assert_eq!(document.text, "x   y\n");
 }
 
+/// Each format that is XML inside: an entity that means a billion words, elements without end, and an
+/// element that is not closed.
+#[test]
+fn hostile_xml_inside_of_every_format() {
+    let wrap = |format: &str, content: &str| match format {
+        "docx" => docx(content),
+        "pptx" => package(&[("ppt/presentation.xml", content)]),
+        "ods" => package(&[("content.xml", content)]),
+        _ => package(&[("xl/workbook.xml", content)]),
+    };
+    let bomb = |levels: u32| -> String {
+        let entities: String = (1..levels)
+            .map(|n| format!("<!ENTITY e{n} \"{}\">", format!("&e{};", n - 1).repeat(10)))
+            .collect();
+        format!(
+            "<!DOCTYPE d [<!ENTITY e0 \"lol\">{entities}]><d><p><t>&e{};</t></p></d>",
+            levels - 1
+        )
+    };
+    for format in ["docx", "pptx", "ods", "xlsx"] {
+        let name = format!("x.{format}");
+        match read(&name, &wrap(format, &bomb(30))) {
+            Ok(document) => assert!(!document.text.contains("lol"), "{name}"),
+            Err(error) => assert!(
+                matches!(error, ExtractError::Broken { .. }),
+                "{name}: {error:?}"
+            ),
+        }
+        let deep = "<a>".repeat(200_000);
+        let error = read(&name, &wrap(format, &deep)).unwrap_err();
+        assert!(!error.to_string().is_empty(), "{name}");
+        let error = read(&name, &wrap(format, "<d><p>")).unwrap_err();
+        assert!(
+            matches!(error, ExtractError::Broken { .. }),
+            "{name}: {error:?}"
+        );
+    }
+}
+
+/// A picture that promises more pixels than there is memory is described and not decoded; mails and
+/// JSON may nest as deep as they like.
+#[test]
+fn promises_and_depth_cost_nothing() {
+    let mut huge =
+        b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\x7f\xff\xff\xff\x7f\xff\xff\xff\x08\x06\0\0\0".to_vec();
+    huge.extend_from_slice(&[0; 64]);
+    let picture = read("x.png", &huge).unwrap().picture.unwrap();
+    assert_eq!(picture.mime, "image/png");
+
+    let mut mail = String::from("From: a@b\r\n");
+    for level in 0..2_000 {
+        mail +=
+            &format!("Content-Type: multipart/mixed; boundary=\"b{level}\"\r\n\r\n--b{level}\r\n");
+    }
+    mail += "\r\ntext";
+    assert!(read("x.eml", mail.as_bytes()).is_ok());
+    let deep = "[".repeat(1_000_000);
+    assert_eq!(read("x.json", deep.as_bytes()).unwrap().text, deep);
+    let error = read("x.ipynb", deep.as_bytes()).unwrap_err();
+    assert!(matches!(error, ExtractError::Broken { .. }), "{error:?}");
+    // An open quote swallows the rest of a file, and nothing more.
+    let open = format!("a,b\n\"{}", "x,y\n".repeat(100_000));
+    assert_eq!(
+        read("x.csv", open.as_bytes()).unwrap().text.len(),
+        open.len()
+    );
+}
+
 #[test]
 fn broken_documents_are_told_apart_from_empty_ones() {
     for (name, bytes) in [

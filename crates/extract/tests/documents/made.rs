@@ -20,6 +20,7 @@ const FILES: &[(&str, &[u8])] = &[
         "python-email.eml",
         include_bytes!("../fixtures/python-email.eml"),
     ),
+    ("xlwt.xls", include_bytes!("../fixtures/xlwt.xls")),
     ("zipfile.zip", include_bytes!("../fixtures/zipfile.zip")),
 ];
 

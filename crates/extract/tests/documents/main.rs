@@ -4,15 +4,18 @@
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::panic,
+    clippy::print_stderr,
     missing_docs,
     reason = "test code"
 )]
 
+mod archives;
 mod hostile;
 mod made;
 mod office;
 mod pdf;
 mod pictures;
+mod spreadsheets;
 
 use std::io::{Cursor, Write as _};
 

@@ -100,3 +100,52 @@ fn a_parser_that_runs_too_long_is_left() {
         "{error:?}"
     );
 }
+
+/// Pages as pictures, by a program that need not be there.
+#[test]
+fn pages_are_drawn_where_the_settings_ask_and_the_program_is_there() {
+    let pdf = include_bytes!("../fixtures/reportlab.pdf");
+    assert!(read("x.pdf", pdf).unwrap().page_pictures.is_empty());
+    let limits = Limits {
+        page_pictures: 1,
+        page_picture_edge: 200,
+        ..Limits::default()
+    };
+    let elsewhere = Limits {
+        program_path: "/nowhere:relative".into(),
+        ..limits.clone()
+    };
+    let document = extract::extract("x.pdf", pdf, &elsewhere).unwrap();
+    assert_eq!(
+        document.notes,
+        ["no pictures of the pages: `pdftoppm` is not installed (it comes with poppler-utils)"]
+    );
+    let installed =
+        std::env::split_paths(&limits.program_path).any(|f| f.join("pdftoppm").exists());
+    if !installed {
+        let required = std::env::var("ARCHIPELAGO_REQUIRE").is_ok_and(|value| value == "all");
+        assert!(!required, "pdftoppm is required");
+        eprintln!("SKIPPED: `pdftoppm` is not installed");
+        return;
+    }
+    let document = extract::extract("x.pdf", pdf, &limits).unwrap();
+    assert_eq!(document.page_pictures.len(), 1);
+    let page = &document.page_pictures[0];
+    // A4 upright, as reportlab makes pages.
+    assert_eq!((page.mime, page.height), ("image/png", Some(200)));
+    assert!(page.width.is_some_and(|width| (140..=143).contains(&width)));
+    assert!(page.data_uri.is_some());
+    assert_eq!(
+        document.notes,
+        ["pictures of 1 of 2 pages (limits `page_pictures`, `picture_bytes`)"]
+    );
+    let limits = Limits {
+        page_pictures_time: std::time::Duration::ZERO,
+        ..limits
+    };
+    let document = extract::extract("x.pdf", pdf, &limits).unwrap();
+    assert_eq!(
+        document.notes,
+        ["no pictures of the pages: `pdftoppm` took more than 0 s (limit `page_pictures_time`)"]
+    );
+}
