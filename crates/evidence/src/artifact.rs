@@ -35,6 +35,9 @@ pub struct Artifact {
     pub new_size: Option<u64>,
     /// The picture, where the file is one: after the change, of a deleted file before it.
     pub picture: Option<Picture>,
+    /// The first pages of a PDF as pictures, where the limits ask for them; of the version after the
+    /// change, of a deleted file before it.
+    pub page_pictures: Vec<Picture>,
     /// Comments of a word processor document; also at the end of its text.
     pub comments: Option<String>,
     /// Who inserted, deleted and moved what in a word processor document with tracked changes.
@@ -70,6 +73,7 @@ impl Artifact {
             old_size: None,
             new_size: None,
             picture: None,
+            page_pictures: Vec::new(),
             comments: None,
             tracked_changes: None,
             notes: Vec::new(),

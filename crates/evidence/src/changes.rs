@@ -1,12 +1,13 @@
 //! The changes of the world with their contents (`spec/grading.md` §4).
 
+use std::borrow::Cow;
+use std::io;
 use std::path::Path;
 use std::time::Duration;
 
 use extract::{ContentChanges, Document, Part};
 use formats::diff::ChangeKind;
-use similar::TextDiff;
-use snapshot::{CompareOptions, Entry, World};
+use snapshot::{CompareOptions, DiffLimits, Entry, World, unified_diff};
 
 use super::artifact::{Artifact, Changes, PartOf};
 use super::parts::{Pair, pair};
@@ -19,6 +20,9 @@ use crate::worlds;
 /// Text of both sides together above which there is no line diff, in bytes (§4.3).
 const MAX_DIFF_INPUT: usize = 50 << 20;
 
+/// Bytes of one diff; the rest is cut with a note.
+const MAX_DIFF: usize = 16 << 20;
+
 /// Time for one line diff; after it the diff is coarser.
 const DIFF_TIME: Duration = Duration::from_secs(5);
 
@@ -29,9 +33,8 @@ pub(crate) fn between(
     limits: &EvidenceLimits,
 ) -> Result<Changes, EvidenceError> {
     let counts = |entry: &Entry| entry.is_file() && display_path(entry.path()).is_some();
-    let mut before = worlds::open("initial", initial)?;
+    let (mut before, mut after) = worlds::open_both(initial, after)?;
     before.retain(counts);
-    let mut after = worlds::open("final", after)?;
     after.retain(counts);
     let options = CompareOptions {
         // A moved file is one deleted and one created file to a judge, and texts come from
@@ -109,8 +112,16 @@ impl Reader<'_> {
             self.take_rows(rows, &mut file);
             return vec![file];
         }
-        let old = self.side("before", self.before, change.before.as_ref(), &mut file);
-        let new = self.side("after", self.after, change.after.as_ref(), &mut file);
+        // Pages are drawn of the version that is shown.
+        let pages = self.limits.extract.page_pictures.min(self.pictures_left);
+        let old_pages = if change.after.is_some() { 0 } else { pages };
+        let sides = [
+            ("before", self.before, &change.before, old_pages),
+            ("after", self.after, &change.after, pages),
+        ];
+        let [old, new] = sides.map(|(when, world, entry, pages)| {
+            self.side(when, world, entry.as_ref(), pages, &mut file)
+        });
         let (Ok(old), Ok(new)) = (old, new) else {
             // One side that cannot be read makes any comparison misleading.
             return vec![file];
@@ -132,8 +143,35 @@ impl Reader<'_> {
                 .push("no sheet or slide has other content".to_owned());
             return vec![file];
         }
+        let is_cut = |document: &Option<Document>| {
+            let document = document.as_ref();
+            document.is_some_and(|d| d.truncated && d.format == extract::Format::Text)
+        };
+        let cut = is_cut(&old) || is_cut(&new);
         self.fill(&mut file, old, new);
+        if cut && kind != ChangeKind::Created {
+            // What changed may stand after the text that is kept.
+            file.diff = self.diff_of_files(&file.path, change).or(file.diff);
+        }
         vec![file]
+    }
+
+    /// The diff of two versions of a text, read from the worlds.
+    fn diff_of_files(&self, name: &str, change: &snapshot::Change) -> Option<String> {
+        let side = |world: &World, entry: &Option<Entry>| -> io::Result<Box<dyn io::Read>> {
+            match entry {
+                Some(entry) => world
+                    .reader(entry)
+                    .map(|reader| Box::new(reader) as Box<dyn io::Read>)
+                    .map_err(io::Error::other),
+                None => Ok(Box::new(io::empty())),
+            }
+        };
+        unified(
+            name,
+            || side(self.before, &change.before),
+            || side(self.after, &change.after),
+        )
     }
 
     /// The document on one side; what went wrong is noted in `file`.
@@ -142,12 +180,15 @@ impl Reader<'_> {
         when: &str,
         world: &World,
         entry: Option<&Entry>,
+        page_pictures: usize,
         file: &mut Artifact,
     ) -> Result<Option<Document>, ()> {
         let Some(entry) = entry else {
             return Ok(None);
         };
-        match worlds::document(world, entry, self.limits) {
+        let mut limits = self.limits.clone();
+        limits.extract.page_pictures = page_pictures;
+        match worlds::document(world, entry, &limits) {
             Ok(document) => {
                 let notes = document.notes.iter();
                 file.notes
@@ -213,6 +254,11 @@ impl Reader<'_> {
         if let Some(picture) = shown.and_then(|document| document.picture.clone()) {
             file.picture = Some(self.take_picture(picture, file));
             return;
+        }
+        let pages = shown.map(|document| document.page_pictures.clone());
+        for page in pages.unwrap_or_default() {
+            let page = self.take_picture(page, file);
+            file.page_pictures.push(page);
         }
         file.comments = new.as_ref().and_then(|document| document.comments.clone());
         file.tracked_changes = new
@@ -336,13 +382,36 @@ fn diff(name: &str, old: &str, new: &str) -> Option<String> {
             "--- a/{name}\n+++ b/{name}\n@@ {size} bytes of text, too much for a diff @@\n"
         ));
     }
-    let diff = TextDiff::configure()
-        .timeout(DIFF_TIME)
-        .diff_lines(old, new);
-    let text = diff
-        .unified_diff()
-        .context_radius(3)
-        .header(&format!("a/{name}"), &format!("b/{name}"))
-        .to_string();
-    Some(text)
+    // A NUL in a text that was read out of a document is no reason to hide the rest.
+    let (old, new) = (without_nul(old), without_nul(new));
+    unified(name, || Ok(old.as_bytes()), || Ok(new.as_bytes()))
+}
+
+/// The diff of two texts with what is to be said of it; `None` where they are equal, or are no text.
+fn unified<A: io::Read, B: io::Read>(
+    name: &str,
+    old: impl Fn() -> io::Result<A>,
+    new: impl Fn() -> io::Result<B>,
+) -> Option<String> {
+    let limits = DiffLimits {
+        max_time: DIFF_TIME,
+        max_bytes: MAX_DIFF,
+        max_line_bytes: MAX_DIFF,
+        ..DiffLimits::default()
+    };
+    let diff = unified_diff(name, old, new, &limits).ok().flatten()?;
+    let notes: String = diff
+        .notes
+        .iter()
+        .map(|note| format!("@@ {note} @@\n"))
+        .collect();
+    Some(diff.text + &notes).filter(|text| !text.is_empty())
+}
+
+fn without_nul(text: &str) -> Cow<'_, str> {
+    if text.contains('\0') {
+        Cow::Owned(text.replace('\0', "\u{fffd}"))
+    } else {
+        Cow::Borrowed(text)
+    }
 }

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use extract::{Document, PartKind};
-use snapshot::{Entry, World};
+use snapshot::{Entry, World, WorldError};
 
 use crate::error::EvidenceError;
 use crate::limits::EvidenceLimits;
@@ -40,8 +40,12 @@ pub struct InitialFile {
 }
 
 /// Opens a world.
-pub(crate) fn open(what: &str, path: &Path) -> Result<World, EvidenceError> {
-    World::open(path).map_err(|error| {
+pub(super) fn open(what: &str, path: &Path) -> Result<World, EvidenceError> {
+    opened(what, World::open(path))
+}
+
+fn opened(what: &str, world: Result<World, WorldError>) -> Result<World, EvidenceError> {
+    world.map_err(|error| {
         EvidenceError::unreadable(format!("the {what} world cannot be opened: {error}"))
     })
 }
@@ -138,6 +142,12 @@ fn initial_file(name: &str, index: Option<usize>, document: Document) -> Option<
         _ => file.text = document.text,
     }
     Some(file)
+}
+
+/// Opens the worlds before and after.
+pub(super) fn open_both(initial: &Path, after: &Path) -> Result<(World, World), EvidenceError> {
+    let (initial, after) = World::open_both(initial, after);
+    Ok((opened("initial", initial)?, opened("final", after)?))
 }
 
 /// What is in one file of `world`.

@@ -159,7 +159,7 @@ pub struct MemberChange {
     pub new_size: Option<u64>,
 }
 
-/// What can be said of a picture in words.
+/// A picture: what can be said of it in words, and a small copy.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PictureFacts {
     /// The MIME type by the content; absent where it is no picture, whatever the name says.
@@ -171,6 +171,9 @@ pub struct PictureFacts {
     /// Height in pixels.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub height: Option<u32>,
+    /// The picture as `data:` URI, scaled down where it is large.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub preview: Option<String>,
 }
 
 impl WorldDiff {

@@ -113,6 +113,10 @@ pub struct GradingSettings {
     /// if absent. A violated one scores -1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub llm_judge_negative_criteria: Option<bool>,
+    /// How many pages of each changed PDF the judge also sees as pictures, drawn by `pdftoppm`; none
+    /// if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub llm_judge_pdf_pages: Option<u32>,
 }
 
 impl GradingSettings {
@@ -128,6 +132,7 @@ impl GradingSettings {
             llm_judge_panel: Vec::new(),
             llm_judge_cannot_assess: None,
             llm_judge_negative_criteria: None,
+            llm_judge_pdf_pages: None,
         }
     }
 }

@@ -167,6 +167,15 @@ impl<'a> Run<'a> {
                     .filter(|result| result.verifier_version == verifier.verifier_version)
             })
             .collect();
+        let mut evidence = options.evidence.clone();
+        let pages = input.settings.as_ref().and_then(|s| s.llm_judge_pdf_pages);
+        if let Some(pages) = pages {
+            evidence.extract.page_pictures = usize::try_from(pages).unwrap_or(usize::MAX);
+            evidence
+                .extract
+                .program_path
+                .clone_from(&options.program_path);
+        }
         let judge = Judge::resolve(
             input.settings.as_ref(),
             models,
@@ -185,7 +194,7 @@ impl<'a> Run<'a> {
                     input.trajectory,
                     input.initial_snapshot,
                     input.final_snapshot,
-                    options.evidence.clone(),
+                    evidence,
                 )
                 .with_goldens(input.golden_snapshots),
             ),

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use formats::diff::{ChangeKind, FORMAT_VERSION, FileChange, WorldDiff};
 use snapshot::{CompareOptions, World, WorldError};
 
-use self::inside::Inside;
+use self::inside::{Inside, Previews};
 use crate::run::RunError;
 use crate::task::Task;
 
@@ -51,10 +51,12 @@ const INSIDE_TIME: Duration = Duration::from_secs(60);
 /// # Errors
 /// [`WorldError`] naming the archive and what is wrong with it.
 pub fn compare(before: &Path, after: &Path) -> Result<WorldDiff, WorldError> {
-    let (before, after) = (World::open(before)?, World::open(after)?);
+    let (before, after) = World::open_both(before, after);
+    let (before, after) = (before?, after?);
     let diff = snapshot::compare(&before, &after, &CompareOptions::default())?;
     let changed: HashSet<String> = diff.changes.iter().map(|c| c.path.clone()).collect();
     let deadline = Instant::now() + INSIDE_TIME;
+    let mut previews = Previews::new();
     Ok(WorldDiff {
         format_version: FORMAT_VERSION,
         files_before: diff.files_before,
@@ -65,7 +67,7 @@ pub fn compare(before: &Path, after: &Path) -> Result<WorldDiff, WorldError> {
             .into_iter()
             .map(|change| {
                 let inside = if Instant::now() < deadline {
-                    inside::look(&before, &after, &change, &changed)
+                    inside::look(&before, &after, &change, &changed, &mut previews)
                 } else {
                     Inside::left_out()
                 };
@@ -76,6 +78,11 @@ pub fn compare(before: &Path, after: &Path) -> Result<WorldDiff, WorldError> {
 }
 
 fn file_change(change: snapshot::Change, inside: Inside) -> FileChange {
+    let (old_size, new_size) = (change.old_size(), change.new_size());
+    // Where rows are shown, nobody needs to hear that there is no text diff.
+    let shown = inside.shows_something();
+    let of_content = inside.note.or(change.text_note.filter(|_| !shown));
+    let notes: Vec<String> = [change.note, of_content].into_iter().flatten().collect();
     FileChange {
         kind: match change.kind {
             snapshot::ChangeKind::Created => ChangeKind::Created,
@@ -85,17 +92,12 @@ fn file_change(change: snapshot::Change, inside: Inside) -> FileChange {
             // The list is open; what is new to us is a modification at least.
             _ => ChangeKind::Modified,
         },
-        old_size: change.old_size(),
-        new_size: change.new_size(),
+        old_size,
+        new_size,
         path: change.path,
         old_path: change.old_path,
-        text_diff: change.text_diff,
-        // Where rows are shown, nobody needs to hear that there is no text diff.
-        note: if inside.shows_something() {
-            inside.note
-        } else {
-            inside.note.or(change.note)
-        },
+        text_diff: inside.text_diff.or(change.text_diff),
+        note: (!notes.is_empty()).then(|| notes.join("; ")),
         tables: inside.tables,
         members: inside.members,
         old_picture: inside.old_picture,

@@ -71,6 +71,15 @@ fn rows_stand_in_the_document() {
     assert_eq!(kind(&picture.old_picture).as_deref(), Some("image/gif"));
     assert_eq!(kind(&picture.new_picture).as_deref(), Some("image/gif"));
     assert_eq!(picture.note, None);
+    // `GIF89a` and the two sizes, as base64 writes them.
+    let preview = |facts: &Option<PictureFacts>| facts.as_ref().unwrap().preview.clone();
+    assert_eq!(
+        (preview(&picture.old_picture), preview(&picture.new_picture)),
+        (
+            Some("data:image/gif;base64,R0lGODlhAwACAAAAAA==".to_owned()),
+            Some("data:image/gif;base64,R0lGODlhCQACAAAAAA==".to_owned())
+        )
+    );
     let broken = find(&diff, "filesystem/broken.xlsx");
     assert!(
         broken
@@ -81,4 +90,47 @@ fn rows_stand_in_the_document() {
     );
     let again: WorldDiff = serde_json::from_str(&serde_json::to_string(&diff).unwrap()).unwrap();
     assert_eq!(again, diff);
+}
+
+/// The text of a document that is no text itself is compared as text.
+#[test]
+fn documents_are_compared_by_their_text() {
+    let home = tempfile::tempdir().unwrap();
+    let (before, after) = (home.path().join("before"), home.path().join("after"));
+    let docx = |paragraphs: &[&str], style: &str| -> Vec<u8> {
+        let body: String = paragraphs
+            .iter()
+            .map(|text| format!("<w:p><w:r><w:t>{text}</w:t></w:r></w:p>"))
+            .collect();
+        let mut zip = zip::ZipWriter::new(std::io::Cursor::new(Vec::new()));
+        for (name, content) in [
+            (
+                "word/document.xml",
+                format!(r#"<w:document xmlns:w="w"><w:body>{body}</w:body></w:document>"#),
+            ),
+            ("word/styles.xml", style.to_owned()),
+        ] {
+            zip.start_file(name, zip::write::SimpleFileOptions::default())
+                .unwrap();
+            std::io::Write::write_all(&mut zip, content.as_bytes()).unwrap();
+        }
+        zip.finish().unwrap().into_inner()
+    };
+    write(&before, "filesystem/a.docx", &docx(&["one", "two"], ""));
+    write(&after, "filesystem/a.docx", &docx(&["one", "2"], ""));
+    write(&before, "filesystem/style.docx", &docx(&["one"], ""));
+    write(&after, "filesystem/style.docx", &docx(&["one"], "<s/>"));
+    write(&after, "filesystem/new.docx", &docx(&["new"], ""));
+    write(&before, "filesystem/broken.pdf", b"no pdf\0");
+    let diff = harness::world::compare(&before, &after).unwrap();
+    let text = |path: &str| find(&diff, path).text_diff.clone().unwrap();
+    assert!(text("filesystem/a.docx").ends_with("@@ -1,2 +1,2 @@\n one\n-two\n+2\n"));
+    assert_eq!(find(&diff, "filesystem/a.docx").note, None);
+    assert!(text("filesystem/new.docx").ends_with("@@ -0,0 +1 @@\n+new\n"));
+    let note = |path: &str| find(&diff, path).note.clone().unwrap();
+    assert_eq!(
+        note("filesystem/style.docx"),
+        "the text of the document is the same"
+    );
+    assert!(note("filesystem/broken.pdf").starts_with("broken pdf document"));
 }

@@ -204,3 +204,50 @@ async fn texts_beyond_the_limit_are_named_and_not_shown() {
     assert!(!text.contains("BEGIN A2 content"), "{text}");
     assert!(text.contains("limit `total_text_bytes`"), "{text}");
 }
+
+/// What changed stands far behind the text that is kept of the file.
+#[tokio::test]
+async fn a_change_in_the_cut_part_of_a_long_text_is_seen() {
+    let mut case = Case::new("x");
+    let text = |last: &str| -> Vec<u8> {
+        let lines: String = (0..500).map(|n| format!("line {n}\n")).collect();
+        format!("{lines}{last}\n").into_bytes()
+    };
+    case.worlds(&[("log.txt", &text("old"))], &[("log.txt", &text("new"))]);
+    case.options.evidence.extract.text_chars = 100;
+    case.verifier("output_llm", json!({"criteria": "c"}));
+    let (_, content) = asked(&case).await;
+    let text = content.as_str().unwrap();
+    assert!(
+        text.contains("@@ -498,4 +498,4 @@\n line 497\n line 498\n line 499\n-old\n+new"),
+        "{text}"
+    );
+    assert!(text.contains("limit `text_chars`"), "{text}");
+}
+
+/// Pages of a PDF are pictures where the settings ask, or a note where the program is missing.
+#[tokio::test]
+async fn pages_of_a_pdf_are_shown_where_the_settings_ask() {
+    let pdf = include_bytes!("../../../extract/tests/fixtures/reportlab.pdf");
+    let mut case = Case::new("x");
+    case.worlds(&[], &[("report.pdf", pdf)]);
+    case.verifier("output_llm", json!({"criteria": "c"}));
+    let (_, content) = asked(&case).await;
+    assert!(content.is_string(), "{content}");
+    case.settings["llm_judge_pdf_pages"] = json!(1);
+    let (_, content) = asked(&case).await;
+    let path = case.options.program_path.clone();
+    if std::env::split_paths(&path).any(|folder| folder.join("pdftoppm").exists()) {
+        let blocks = content.as_array().unwrap();
+        assert_eq!(blocks.len(), 3);
+        let text = blocks[0]["text"].as_str().unwrap();
+        assert!(text.contains("picture: [VISUAL_ARTIFACT_1]\n"), "{text}");
+        assert!(text.contains("pictures of 1 of 2 pages"), "{text}");
+        let url = blocks[2]["image_url"]["url"].as_str().unwrap();
+        assert!(url.starts_with("data:image/png;base64,"), "{url}");
+    }
+    case.options.program_path = "/nowhere".into();
+    let (_, content) = asked(&case).await;
+    let text = content.as_str().unwrap();
+    assert!(text.contains("`pdftoppm` is not installed"), "{text}");
+}

@@ -1,11 +1,11 @@
-//! What changed inside of a changed file: rows, members of archives, pictures.
+//! What changed inside of a changed file: rows, members of archives, pictures, the text of a document.
 
 use std::collections::HashSet;
 
 use extract::{ChangeLimits, Content, ContentChanges, Happened};
 use formats::diff::{ChangeKind, MemberChange, PictureFacts, RowChange, TableChange};
 use grading::evidence::WorldFile;
-use snapshot::{Change, Entry, World};
+use snapshot::{Change, DiffLimits, Entry, World, unified_diff};
 
 /// What is known of the inside of one file.
 #[derive(Debug, Default)]
@@ -14,6 +14,8 @@ pub(super) struct Inside {
     pub(super) members: Vec<MemberChange>,
     pub(super) old_picture: Option<PictureFacts>,
     pub(super) new_picture: Option<PictureFacts>,
+    /// The difference of the texts of a document that is not text itself.
+    pub(super) text_diff: Option<String>,
     pub(super) note: Option<String>,
 }
 
@@ -31,6 +33,31 @@ impl Inside {
             || !self.members.is_empty()
             || self.old_picture.is_some()
             || self.new_picture.is_some()
+            || self.text_diff.is_some()
+    }
+}
+
+/// Extensions of documents whose text is compared.
+const DOCUMENTS: &[&str] = &["docx", "pdf", "pptx"];
+
+/// Bytes of all previews of pictures in one document.
+const PREVIEWS: usize = 4 << 20;
+
+/// What previews of pictures may still take.
+pub(super) struct Previews {
+    left: usize,
+}
+
+impl Previews {
+    pub(super) const fn new() -> Self {
+        Self { left: PREVIEWS }
+    }
+
+    /// Whether this one still fits.
+    fn take(&mut self, preview: &str) -> bool {
+        let left = self.left.checked_sub(preview.len());
+        self.left = left.unwrap_or(0);
+        left.is_some()
     }
 }
 
@@ -41,6 +68,7 @@ pub(super) fn look(
     after: &World,
     change: &Change,
     changed: &HashSet<String>,
+    previews: &mut Previews,
 ) -> Inside {
     if !matches!(
         change.kind,
@@ -60,20 +88,72 @@ pub(super) fn look(
         None => (change.before.as_ref(), change.after.as_ref()),
     };
     let name = new.or(old).map_or("", Entry::path);
+    if DOCUMENTS.contains(&extract::extension(name).as_str()) {
+        return texts(name, (before, old), (after, new));
+    }
     let old = file(before, old);
     let new = file(after, new);
     let changes = extract::content_changes(
         name,
         old.as_ref().map(|file| file as &dyn Content),
         new.as_ref().map(|file| file as &dyn Content),
-        &ChangeLimits::default(),
+        &ChangeLimits {
+            previews: previews.left > 0,
+            ..ChangeLimits::default()
+        },
     );
     match changes {
-        Ok(changes) => documented(changes),
+        Ok(changes) => documented(changes, previews),
         Err(error) => Inside {
             note: Some(error.to_string()),
             ..Inside::default()
         },
+    }
+}
+
+/// The difference of the texts of two versions of a document.
+fn texts(
+    name: &str,
+    (before, old): (&World, Option<&Entry>),
+    (after, new): (&World, Option<&Entry>),
+) -> Inside {
+    let text = |world: &World, entry: Option<&Entry>| -> Result<String, String> {
+        let Some(entry) = entry.filter(|entry| entry.is_file()) else {
+            return Ok(String::new());
+        };
+        let limits = extract::Limits::default();
+        let bytes = world
+            .read_entry(entry, limits.file_bytes as u64)
+            .map_err(|error| error.to_string())?;
+        let document =
+            extract::extract(name, &bytes, &limits).map_err(|error| error.to_string())?;
+        Ok(document.text)
+    };
+    let (old, new) = match (text(before, old), text(after, new)) {
+        (Ok(old), Ok(new)) => (old, new),
+        (Err(error), _) | (_, Err(error)) => {
+            return Inside {
+                note: Some(error),
+                ..Inside::default()
+            };
+        }
+    };
+    let (old, new) = (old.as_bytes(), new.as_bytes());
+    let limits = DiffLimits::default();
+    let diff = unified_diff(name, || Ok(old), || Ok(new), &limits)
+        .ok()
+        .flatten();
+    match diff {
+        Some(diff) if diff.text.is_empty() => Inside {
+            note: Some("the text of the document is the same".to_owned()),
+            ..Inside::default()
+        },
+        Some(diff) => Inside {
+            text_diff: Some(diff.text),
+            note: (!diff.notes.is_empty()).then(|| diff.notes.join("; ")),
+            ..Inside::default()
+        },
+        None => Inside::default(),
     }
 }
 
@@ -83,11 +163,12 @@ fn file<'w>(world: &'w World, entry: Option<&'w Entry>) -> Option<WorldFile<'w>>
         .map(|entry| WorldFile::new(world, entry))
 }
 
-fn documented(changes: ContentChanges) -> Inside {
-    let picture = |facts: extract::PictureFacts| PictureFacts {
+fn documented(changes: ContentChanges, previews: &mut Previews) -> Inside {
+    let mut picture = |facts: extract::PictureFacts| PictureFacts {
         mime: facts.mime.map(str::to_owned),
         width: facts.width,
         height: facts.height,
+        preview: facts.preview.filter(|preview| previews.take(preview)),
     };
     Inside {
         tables: changes.tables.into_iter().map(table).collect(),
@@ -101,8 +182,9 @@ fn documented(changes: ContentChanges) -> Inside {
                 new_size: member.new_size,
             })
             .collect(),
-        old_picture: changes.picture_before.map(picture),
+        old_picture: changes.picture_before.map(&mut picture),
         new_picture: changes.picture_after.map(picture),
+        text_diff: None,
         note: (!changes.notes.is_empty()).then(|| changes.notes.join("; ")),
     }
 }

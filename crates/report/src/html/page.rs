@@ -74,6 +74,8 @@ struct FileView {
     note: String,
     /// Class and text of each line.
     diff: Vec<(&'static str, String)>,
+    /// The picture before and after, where the file is one, with a word for each.
+    pictures: Vec<(&'static str, Part)>,
 }
 
 /// What may still be put into a page.
@@ -252,6 +254,16 @@ fn file(change: &FileChange, space: &mut Space) -> FileView {
         &inside
     };
     let diff = space.text(diff);
+    let sides = [
+        ("before", &change.old_picture),
+        ("after", &change.new_picture),
+    ];
+    let mut pictures = Vec::new();
+    for (when, facts) in sides {
+        if let Some(uri) = facts.as_ref().and_then(|facts| facts.preview.as_deref()) {
+            pictures.push((when, space.picture(uri)));
+        }
+    }
     FileView {
         mark,
         // A kind that this version does not know is shown as a modification.
@@ -275,5 +287,6 @@ fn file(change: &FileChange, space: &mut Space) -> FileView {
                 (class, line.to_owned())
             })
             .collect(),
+        pictures,
     }
 }

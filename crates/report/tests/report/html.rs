@@ -1,4 +1,5 @@
 use formats::chat::{Block, Content};
+use formats::diff::{ChangeKind, PictureFacts};
 use report::Trial;
 use report::html::{PageLimits, run_page, trial_page, trial_page_with};
 
@@ -73,6 +74,41 @@ fn markup_by_models_and_tools_is_text() {
         assert!(!page.contains("<script") && !page.contains("<img src=x"));
         assert!(page.contains("&lt;script&gt;alert(1)"));
     }
+}
+
+#[test]
+fn changed_pictures_stand_side_by_side() {
+    let mut documents = Documents::read();
+    let picture = |data: &str| PictureFacts {
+        mime: Some("image/png".to_owned()),
+        width: Some(3),
+        height: Some(2),
+        preview: Some(format!("data:image/png;base64,{data}")),
+    };
+    let change = &mut documents.diff.changes[0];
+    change.kind = ChangeKind::Modified;
+    change.path = "filesystem/<plan>.png".to_owned();
+    change.old_picture = Some(picture("BEFORE"));
+    change.new_picture = Some(picture("AFTER"));
+    let page = trial_page(&documents.trial()).unwrap();
+    let at = |text: &str| {
+        page.find(text)
+            .unwrap_or_else(|| panic!("no {text} in {page}"))
+    };
+    let path = "filesystem&#x2f;&lt;plan&gt;.png";
+    let before = at(&format!(
+        r#"<img src="data:image&#x2f;png;base64,BEFORE" alt="{path}, before">"#
+    ));
+    let after = at(&format!(
+        r#"<img src="data:image&#x2f;png;base64,AFTER" alt="{path}, after">"#
+    ));
+    assert!(before < after);
+    // What is no embedded picture is not shown, whatever the document says.
+    let change = &mut documents.diff.changes[0];
+    change.new_picture.as_mut().unwrap().preview = Some("https://example.org/x.png".to_owned());
+    let page = trial_page(&documents.trial()).unwrap();
+    assert!(page.contains("BEFORE") && !page.contains("src=\"http"));
+    assert!(page.contains("a picture that is not embedded"));
 }
 
 #[test]

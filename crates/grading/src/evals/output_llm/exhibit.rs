@@ -102,7 +102,6 @@ impl Exhibit {
 
     fn header(artifact: &Artifact) -> Self {
         let part = artifact.part.as_ref();
-        let picture = artifact.picture.as_ref();
         Self {
             kind: artifact.kind(),
             change: Some(artifact.change.as_str()),
@@ -114,9 +113,11 @@ impl Exhibit {
             notes: artifact.notes.iter().map(|note| json(note)).collect(),
             pictures: Vec::new(),
             blocks: Vec::new(),
-            picture_uris: picture
-                .and_then(|picture| picture.data_uri.clone())
-                .into_iter()
+            picture_uris: artifact
+                .picture
+                .iter()
+                .chain(&artifact.page_pictures)
+                .filter_map(|picture| picture.data_uri.clone())
                 .collect(),
         }
     }
