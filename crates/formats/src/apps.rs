@@ -126,7 +126,7 @@ impl JsonSchema for Servers {
 /// How one MCP server is started or reached.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ServerConfig {
-    /// `stdio`, `http`, `streamable-http` or `sse` for servers that serve tools.
+    /// `stdio`, `http`, `streamable-http` or `sse` (MCP 2024-11-05) for servers that serve tools.
     pub transport: String,
     /// The program of a `stdio` server; not split by a shell.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -146,7 +146,7 @@ pub struct ServerConfig {
     /// Extra request headers to a remote server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub headers: Option<BTreeMap<String, String>>,
-    /// A bearer token for a remote server, or `"oauth"`.
+    /// A bearer token for a remote server. `"oauth"` is refused: it needs a person at a browser.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub auth: Option<Value>,
     /// Whether its tools are part of the aggregated endpoint; `false` leaves it to `/rest/<name>`.

@@ -171,6 +171,11 @@ impl Index {
         self.routes.get(served).map(|place| &self.items[*place].0)
     }
 
+    /// The entry of a served name.
+    pub(crate) fn item(&self, served: &str) -> Option<&RawObject> {
+        self.routes.get(served).map(|place| &self.items[*place].1)
+    }
+
     /// The only thing with this name of its own.
     pub(crate) fn route_of_own(&self, own: &str) -> Option<&Route> {
         let mut found = self.items.iter().filter(|(route, _)| route.own == own);

@@ -9,19 +9,22 @@ use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::backend::http;
+use crate::backend::remote;
 use crate::catalog::Kind;
 use crate::endpoint;
-use crate::endpoint::session::Sessions;
+use crate::endpoint::sessionless::rounds::Rounds;
+use crate::endpoint::sessions::{Announcement, Sessions};
 use crate::error::ApplyError;
 use crate::generation::{Entered, Generation};
-use crate::jsonrpc;
 use crate::options::GatewayOptions;
 use crate::state::{AppsState, redacted};
 use crate::tool_calls::ToolCallObserver;
 
 /// How often idle sessions are looked for.
 const SWEEP: Duration = Duration::from_secs(15);
+
+/// How long tasks may take to notice that they are out of time.
+const LAST_MOMENT: Duration = Duration::from_millis(200);
 
 /// Many MCP servers behind one MCP endpoint. Clones are handles to the same gateway.
 ///
@@ -41,11 +44,14 @@ pub struct Gateway {
 pub(crate) struct Inner {
     pub(crate) options: Arc<GatewayOptions>,
     pub(crate) sessions: Arc<Sessions>,
+    pub(crate) rounds: Rounds,
     current: ArcSwapOption<Generation>,
     /// Held while a configuration is applied.
     applying: Mutex<()>,
     tasks: TaskTracker,
     shut_down: CancellationToken,
+    /// Cancelled when servers that are being stopped have to end at once.
+    out_of_time: CancellationToken,
     sweeping: std::sync::Once,
     pub(crate) observer: OnceLock<Arc<dyn ToolCallObserver>>,
 }
@@ -64,10 +70,12 @@ impl Gateway {
             inner: Arc::new(Inner {
                 options: Arc::new(options),
                 sessions: Arc::default(),
+                rounds: Rounds::default(),
                 current: ArcSwapOption::empty(),
                 applying: Mutex::default(),
                 tasks: TaskTracker::new(),
                 shut_down: CancellationToken::new(),
+                out_of_time: CancellationToken::new(),
                 sweeping: std::sync::Once::new(),
                 observer: OnceLock::new(),
             }),
@@ -89,7 +97,12 @@ impl Gateway {
     pub async fn apply(&self, config: AppsConfig) -> Result<AppsApplied, ApplyError> {
         let gateway = self.clone();
         let started = Instant::now();
-        let apply = async move { gateway.apply_now(config, started).await };
+        let apply = async move {
+            tokio::select! {
+                applied = gateway.apply_now(config, started) => applied,
+                () = gateway.inner.out_of_time.cancelled() => Err(ApplyError::ShutDown),
+            }
+        };
         // `shutdown` waits for it.
         self.inner.tasks.spawn(apply).await.unwrap_or_else(|error| {
             Err(ApplyError::Internal(format!(
@@ -135,27 +148,41 @@ impl Gateway {
     fn switch_to(&self, generation: Arc<Generation>) -> Result<(), ApplyError> {
         let inner = &self.inner;
         generation.go_live();
-        let old = inner.current.swap(Some(generation));
-        self.retire(old);
+        let old = inner.current.swap(Some(generation.clone()));
+        if old.is_some() {
+            inner.sessions.listeners.close_with_resources();
+            let shut_down = inner.shut_down.clone();
+            inner.tasks.spawn(async move {
+                tokio::select! {
+                    () = generation.resubscribe() => {}
+                    () = shut_down.cancelled() => {}
+                }
+            });
+        }
+        self.retire(old, inner.options.drain_timeout);
         if inner.shut_down.is_cancelled() {
             // The shutdown may have looked for a configuration to end before this one was there.
-            self.retire(inner.current.swap(None));
+            self.retire(inner.current.swap(None), Duration::ZERO);
             return Err(ApplyError::ShutDown);
         }
         for kind in [Kind::Tools, Kind::Prompts, Kind::Resources] {
             let method = format!("notifications/{}/list_changed", kind.list_key());
-            let text = jsonrpc::notification(&method, None);
-            inner.sessions.tell(&text, |_| true);
+            let changed = Announcement::ListChanged(method);
+            inner.sessions.announce(&changed, None);
         }
         Ok(())
     }
 
     /// Takes a configuration down in the background.
-    fn retire(&self, generation: Option<Arc<Generation>>) {
+    fn retire(&self, generation: Option<Arc<Generation>>, drain: Duration) {
         if let Some(generation) = generation {
-            let drain = self.inner.options.drain_timeout;
-            let retire = async move { generation.retire(drain).await };
-            self.inner.tasks.spawn(retire);
+            let out_of_time = self.inner.out_of_time.clone();
+            self.inner.tasks.spawn(async move {
+                tokio::select! {
+                    () = generation.retire(drain) => {}
+                    () = out_of_time.cancelled() => {}
+                }
+            });
         }
     }
 
@@ -178,19 +205,40 @@ impl Gateway {
     /// Ends the gateway: calls in flight get `drain_timeout`, then all sessions end and every
     /// server is stopped. It takes no longer than that and a few times `stop_grace`.
     pub async fn shutdown(&self) {
+        let GatewayOptions {
+            drain_timeout,
+            stop_grace,
+            ..
+        } = *self.inner.options;
+        self.shutdown_within(drain_timeout + stop_grace * 4 + Duration::from_secs(1))
+            .await;
+    }
+
+    /// Ends the gateway as [`Gateway::shutdown`] does, but within `limit`: calls in flight get no
+    /// more of it than leaves the servers time to end by themselves, and what still runs at its
+    /// end is killed.
+    pub async fn shutdown_within(&self, limit: Duration) {
         let inner = &self.inner;
         inner.shut_down.cancel();
-        self.retire(inner.current.swap(None));
+        let GatewayOptions {
+            drain_timeout,
+            stop_grace,
+            ..
+        } = *inner.options;
+        let drain = drain_timeout.min(limit.saturating_sub(stop_grace * 3));
+        self.retire(inner.current.swap(None), drain);
         inner.tasks.close();
-        let limit =
-            inner.options.drain_timeout + inner.options.stop_grace * 4 + Duration::from_secs(1);
         if tokio::time::timeout(limit, inner.tasks.wait())
             .await
             .is_err()
         {
-            tracing::warn!("servers were still running when the gateway ended");
+            tracing::warn!("servers were still running at the end; they are killed");
+            inner.out_of_time.cancel();
+            // Each task ends as soon as it is polled.
+            let _ = tokio::time::timeout(LAST_MOMENT, inner.tasks.wait()).await;
         }
         inner.sessions.close_all();
+        inner.rounds.clear();
     }
 
     /// The configuration that serves, kept until the value is dropped.
@@ -203,6 +251,14 @@ impl Gateway {
             // It was replaced between the two steps.
             std::hint::spin_loop();
         }
+    }
+
+    /// Whether the configuration that serves has servers of single sessions.
+    pub(crate) fn needs_sessions(&self) -> bool {
+        let current = self.inner.current.load();
+        current
+            .as_ref()
+            .is_some_and(|current| current.has_isolated_servers())
     }
 
     pub(crate) fn is_configured(&self) -> bool {
@@ -248,18 +304,16 @@ fn check_server(server: &ServerConfig) -> Result<(), String> {
             None | Some("") => Err("a `stdio` server needs a `command`".to_owned()),
             Some(_) => Ok(()),
         },
-        "http" | "streamable-http" => {
+        "http" | "streamable-http" | "sse" => {
             if server.url.is_none() {
                 return Err(format!("a `{}` server needs a `url`", server.transport));
             }
-            http::check(server).map(|_| ()).map_err(|error| error.to_string())
+            remote::check(server)
+                .map(|_| ())
+                .map_err(|error| error.to_string())
         }
-        "sse" => Err(
-            "`transport`: `sse` (MCP 2024-11-05) is not supported; use `http` where the server offers streamable HTTP"
-                .to_owned(),
-        ),
         other => Err(format!(
-            "`transport` is `{other}`; it is `stdio`, `http` or `streamable-http` for a server that serves tools"
+            "`transport` is `{other}`; it is `stdio`, `http`, `streamable-http` or `sse` for a server that serves tools"
         )),
     }
 }

@@ -12,9 +12,10 @@ use tokio_util::task::TaskTracker;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
 use crate::backend::peer::{NoticeSink, ServerNotice};
-use crate::backend::server::Server;
+use crate::backend::server::{Server, Subscribing};
 use crate::catalog::{Index, Kind, Naming};
-use crate::endpoint::session::{Session, Sessions};
+use crate::endpoint::session::Session;
+use crate::endpoint::sessions::{Announcement, Sessions};
 use crate::error::{ApplyError, FailedServer};
 use crate::jsonrpc::{self, RawObject};
 use crate::options::GatewayOptions;
@@ -139,7 +140,10 @@ impl Generation {
     /// wrong address is known now (`spec/environment.md` §5.4).
     async fn check_unserved(&self) -> Vec<FailedServer> {
         let unserved = self.config.mcp_servers.iter().filter(|(_, config)| {
-            let speaks_mcp = matches!(config.transport.as_str(), "http" | "streamable-http");
+            let speaks_mcp = matches!(
+                config.transport.as_str(),
+                "http" | "streamable-http" | "sse"
+            );
             !config.serve_mcp_tools && config.exposes_mcp && speaks_mcp && config.url.is_some()
         });
         let checks = unserved.map(|(name, config)| async move {
@@ -158,10 +162,14 @@ impl Generation {
         &self.shared
     }
 
+    /// Whether each session has a server of its own.
+    pub(crate) fn has_isolated_servers(&self) -> bool {
+        self.shared.servers.iter().any(isolated)
+    }
+
     /// What a session sees.
     pub(crate) fn view(&self, session: &Session) -> Arc<View> {
-        let isolated = |server: &Arc<Server>| server.config.isolation == Isolation::Session;
-        if !self.shared.servers.iter().any(isolated) {
+        if !self.has_isolated_servers() {
             return self.shared.clone();
         }
         self.of_sessions.of(session, || {
@@ -179,6 +187,42 @@ impl Generation {
             });
             self.shared.with_servers(servers.collect())
         })
+    }
+
+    /// Subscribes to a resource by its served URI on behalf of the gateway itself, and says whether a
+    /// server took the subscription.
+    pub(crate) async fn subscribe(
+        &self,
+        view: &View,
+        uri: &str,
+        subscriber: &str,
+        ended: CancellationToken,
+    ) -> bool {
+        let Some(route) = view.route_uri(uri).await else {
+            return false;
+        };
+        let server = view.servers[route.server].clone();
+        let request = Subscribing::to(&route.own);
+        let outcome = server
+            .subscribe(&route.own, subscriber, request, ended)
+            .await;
+        let refusal = match outcome {
+            Ok(Ok(_)) => return true,
+            Ok(Err(error)) => error.message(),
+            Err(error) => error,
+        };
+        tracing::debug!(server = %server.name, uri, refusal, "not subscribed");
+        false
+    }
+
+    /// Subscribes the sessions that there are to what they had asked of servers before.
+    pub(crate) async fn resubscribe(&self) {
+        for session in self.sessions.all() {
+            for uri in session.subscriptions() {
+                let (view, ended) = (self.view(&session), session.ended().clone());
+                self.subscribe(&view, &uri, &session.id, ended).await;
+            }
+        }
     }
 
     /// All servers, also those of single sessions; shared ones may come more than once.
@@ -252,13 +296,21 @@ impl Generation {
             .mcp_servers
             .iter()
             .map(
-                |(name, config)| match servers.iter().find(|server| *server.name == *name) {
-                    Some(server) => server.state(),
+                |(name, config)| match servers.iter().position(|server| *server.name == *name) {
+                    Some(place) if isolated(&servers[place]) => ServerState {
+                        sessions: self.of_sessions.states(place),
+                        ..servers[place].state()
+                    },
+                    Some(place) => servers[place].state(),
                     None => ServerState::not_served(name, &config.transport),
                 },
             )
             .collect()
     }
+}
+
+fn isolated(server: &Arc<Server>) -> bool {
+    server.config.isolation == Isolation::Session
 }
 
 /// The failure of a server, where the configuration does not let it be left out.
@@ -291,12 +343,8 @@ fn notice_sink(
         if !live.load(Ordering::Acquire) {
             return;
         }
-        let concerned = |session: &Session| only.as_ref().is_none_or(|id| *id == session.id);
-        match notice {
-            ServerNotice::ListChanged(method) => {
-                let text = jsonrpc::notification(&method, None);
-                sessions.tell(&text, concerned);
-            }
+        let announcement = match notice {
+            ServerNotice::ListChanged(method) => Announcement::ListChanged(method),
             ServerNotice::ResourceUpdated(params) => {
                 let Ok(mut params) = RawObject::parse(Some(&params)) else {
                     return;
@@ -305,12 +353,9 @@ fn notice_sink(
                     return;
                 };
                 params.set("uri", jsonrpc::raw(&uri));
-                let params = params.to_raw();
-                let text = jsonrpc::notification("notifications/resources/updated", Some(&params));
-                sessions.tell(&text, |session| {
-                    concerned(session) && session.is_subscribed(&uri)
-                });
+                Announcement::ResourceUpdated { uri, params }
             }
-        }
+        };
+        sessions.announce(&announcement, only.as_deref());
     })
 }

@@ -36,6 +36,17 @@ impl RpcError {
         ))
     }
 
+    /// An error with `data`.
+    pub(crate) fn with_data(
+        code: i64,
+        message: impl fmt::Display,
+        data: &serde_json::Value,
+    ) -> Self {
+        Self(raw(
+            &serde_json::json!({"code": code, "message": message.to_string(), "data": data}),
+        ))
+    }
+
     pub(crate) fn code(&self) -> Option<i64> {
         #[derive(Deserialize)]
         struct Code {

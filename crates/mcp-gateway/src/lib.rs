@@ -30,5 +30,5 @@ mod view;
 pub use error::{ApplyError, FailedServer};
 pub use gateway::Gateway;
 pub use options::GatewayOptions;
-pub use state::{AppsState, ServerPhase, ServerState};
+pub use state::{AppsState, ServerPhase, ServerState, SessionServerState};
 pub use tool_calls::{TARGET_AGENT, ToolCall, ToolCallError, ToolCallObserver};

@@ -14,6 +14,9 @@ pub struct GatewayOptions {
     pub list_timeout: Duration,
     /// How long a client may take to answer a request of a server (sampling, elicitation, roots).
     pub client_answer_timeout: Duration,
+    /// How long calls of different clients on one server wait for each other so that what the server
+    /// asks can only be for one of them; after that such a question is refused.
+    pub question_patience: Duration,
     /// How long calls in flight may go on after their configuration was replaced.
     pub drain_timeout: Duration,
     /// How long a server gets at each step of its end: after its stdin is closed, and after TERM.
@@ -36,7 +39,10 @@ pub struct GatewayOptions {
     pub max_calls_per_server: usize,
     /// How many requests one client session may have in flight.
     pub max_calls_per_session: usize,
-    /// How many client sessions may exist.
+    /// How many calls of clients without a session may wait for their clients to come back with
+    /// what a server asked.
+    pub max_waiting_calls: usize,
+    /// How many client sessions may exist, and how many streams of clients without one.
     pub max_sessions: usize,
     /// When a session without requests, streams and calls in flight ends.
     pub session_idle: Duration,
@@ -72,6 +78,7 @@ impl Default for GatewayOptions {
             call_timeout: Duration::from_secs(3600),
             list_timeout: Duration::from_secs(30),
             client_answer_timeout: Duration::from_secs(600),
+            question_patience: Duration::from_secs(3),
             drain_timeout: Duration::from_secs(10),
             stop_grace: Duration::from_secs(1),
             apply_queue_timeout: Duration::from_secs(300),
@@ -83,6 +90,7 @@ impl Default for GatewayOptions {
             max_body_bytes: 64 * MIB,
             max_calls_per_server: 256,
             max_calls_per_session: 256,
+            max_waiting_calls: 256,
             max_sessions: 1024,
             session_idle: Duration::from_secs(3600),
             resume_window: Duration::from_secs(60),

@@ -41,6 +41,26 @@ pub struct ServerState {
     /// What it says about itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub server_info: Option<Value>,
+    /// Of a server with `"isolation": "session"`: that of each session that has used it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub sessions: Vec<SessionServerState>,
+}
+
+/// The server that one session has for itself.
+#[derive(Debug, Clone, Serialize)]
+pub struct SessionServerState {
+    /// The first eight letters of the session's id: the whole is a secret of its client.
+    pub session: String,
+    /// Where it is in its life.
+    pub state: ServerPhase,
+    /// Why it failed or stopped, or the last problem with it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+    /// The id of its process, which is also that of the process group.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub process_id: Option<u32>,
+    /// How many times it was started for this session.
+    pub starts: u32,
 }
 
 impl ServerState {
@@ -55,6 +75,18 @@ impl ServerState {
             starts: 0,
             protocol_version: None,
             server_info: None,
+            sessions: Vec::new(),
+        }
+    }
+
+    /// The same as the server of one session.
+    pub(crate) fn of_session(self, id: &str) -> SessionServerState {
+        SessionServerState {
+            session: id.chars().take(8).collect(),
+            state: self.state,
+            error: self.error,
+            process_id: self.process_id,
+            starts: self.starts,
         }
     }
 }

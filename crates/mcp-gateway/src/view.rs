@@ -15,6 +15,7 @@ use crate::backend::server::Server;
 use crate::catalog::{Index, Kind, Naming, Route};
 use crate::endpoint::session::Session;
 use crate::jsonrpc::RawObject;
+use crate::state::SessionServerState;
 
 /// Servers in the order of the configuration, and their lists.
 pub(crate) struct View {
@@ -192,6 +193,17 @@ impl SessionViews {
 
     pub(crate) fn all(&self) -> Vec<Arc<View>> {
         lock(&self.0).views.values().cloned().collect()
+    }
+
+    /// How the servers at `place` of the configuration are that sessions have for themselves.
+    pub(crate) fn states(&self, place: usize) -> Vec<SessionServerState> {
+        let mut states: Vec<_> = lock(&self.0)
+            .views
+            .iter()
+            .filter_map(|(id, view)| Some(view.servers.get(place)?.state().of_session(id)))
+            .collect();
+        states.sort_by(|one, other| one.session.cmp(&other.session));
+        states
     }
 
     /// Stops the servers of all sessions for good.

@@ -6,8 +6,10 @@ use formats::apps::ServerConfig;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use super::http::{HttpConfigError, HttpLink};
+use super::events::EventsLink;
+use super::http::HttpLink;
 use super::peer::{CallError, NoticeSink, Peer, RequestOptions};
+use super::remote::HttpConfigError;
 use super::stdio::{SpawnError, StdioLink};
 use crate::jsonrpc::{self, METHOD_NOT_FOUND, RawObject};
 use crate::options::GatewayOptions;
@@ -49,6 +51,7 @@ pub(crate) struct Connection {
 enum Link {
     Stdio(StdioLink),
     Http(HttpLink),
+    Events(EventsLink),
 }
 
 impl Link {
@@ -58,10 +61,10 @@ impl Link {
         options: &GatewayOptions,
         notices: NoticeSink,
     ) -> Result<Self, StartError> {
-        Ok(if config.transport == "stdio" {
-            Self::Stdio(StdioLink::spawn(name, config, options, notices)?)
-        } else {
-            Self::Http(HttpLink::open(name, config, options, notices)?)
+        Ok(match config.transport.as_str() {
+            "stdio" => Self::Stdio(StdioLink::spawn(name, config, options, notices)?),
+            "sse" => Self::Events(EventsLink::open(name, config, options, notices)?),
+            _ => Self::Http(HttpLink::open(name, config, options, notices)?),
         })
     }
 
@@ -69,6 +72,7 @@ impl Link {
         match self {
             Self::Stdio(link) => link.peer.clone(),
             Self::Http(link) => link.peer.clone(),
+            Self::Events(link) => link.peer.clone(),
         }
     }
 
@@ -76,6 +80,7 @@ impl Link {
         match self {
             Self::Stdio(link) => link.stop().await,
             Self::Http(link) => link.stop().await,
+            Self::Events(link) => link.stop(),
         }
     }
 }
@@ -124,7 +129,7 @@ impl Connection {
 
     pub(crate) fn is_alive(&self) -> bool {
         let expired = match &self.link {
-            Link::Stdio(_) => false,
+            Link::Stdio(_) | Link::Events(_) => false,
             Link::Http(link) => link.is_expired(),
         };
         !expired && self.peer.closed().is_none()
@@ -134,7 +139,7 @@ impl Connection {
     pub(crate) fn process_id(&self) -> Option<u32> {
         match &self.link {
             Link::Stdio(link) => Some(link.process_id),
-            Link::Http(_) => None,
+            Link::Http(_) | Link::Events(_) => None,
         }
     }
 

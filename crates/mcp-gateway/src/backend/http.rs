@@ -7,12 +7,13 @@ use std::time::Duration;
 use formats::apps::ServerConfig;
 use futures::StreamExt;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
-use reqwest::{Client, RequestBuilder, Response, Url};
+use reqwest::{RequestBuilder, Response};
 use tokio::sync::mpsc;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
 use super::peer::{CallError, NoticeSink, Outgoing, Peer};
+use super::remote::{DELIVERY, HttpConfigError, Remote, client, content_type};
 use super::sse::SseDecoder;
 use crate::options::GatewayOptions;
 
@@ -28,23 +29,8 @@ const RESUMES: u32 = 5;
 const RESUME_DELAY: Duration = Duration::from_secs(1);
 /// The longest wait that a server may ask for.
 const MAX_RESUME_DELAY: Duration = Duration::from_secs(30);
-/// How much of an error's body is quoted.
-const QUOTED_BYTES: usize = 500;
 /// How long the end of a session may take.
 const DELETE_TIMEOUT: Duration = Duration::from_secs(2);
-
-/// Why a server cannot be reached as configured.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum HttpConfigError {
-    #[error("`url` is not a valid address: `{url}`: {reason}")]
-    Url { url: String, reason: String },
-    #[error("header `{0}` has a name or value that HTTP does not allow")]
-    Header(String),
-    #[error("`auth` is not supported except as a bearer token (a string other than `oauth`)")]
-    Auth,
-    #[error("cannot make an HTTP client: {0}")]
-    Client(String),
-}
 
 /// A session with a remote server.
 pub(crate) struct HttpLink {
@@ -53,12 +39,7 @@ pub(crate) struct HttpLink {
 }
 
 struct Shared {
-    name: Arc<str>,
-    client: Client,
-    url: Url,
-    /// The configured headers; they win over those of the caller.
-    headers: HeaderMap,
-    max_message_bytes: usize,
+    remote: Remote,
     session: Mutex<Session>,
     expired: AtomicBool,
     closing: CancellationToken,
@@ -70,40 +51,6 @@ struct Session {
     version: Option<HeaderValue>,
 }
 
-/// Checks what can be checked without a connection.
-pub(crate) fn check(config: &ServerConfig) -> Result<(Url, HeaderMap), HttpConfigError> {
-    let text = config.url.clone().unwrap_or_default();
-    let invalid = |reason: String| HttpConfigError::Url {
-        url: text.clone(),
-        reason,
-    };
-    let url = Url::parse(&text).map_err(|error| invalid(error.to_string()))?;
-    if !matches!(url.scheme(), "http" | "https") {
-        return Err(invalid("its scheme is not http or https".to_owned()));
-    }
-    let mut headers = HeaderMap::new();
-    match &config.auth {
-        None | Some(serde_json::Value::Null) => {}
-        Some(serde_json::Value::String(token)) if token != "oauth" => {
-            let value = HeaderValue::from_str(&format!("Bearer {token}"))
-                .map_err(|_| HttpConfigError::Header("authorization".to_owned()))?;
-            headers.insert(header::AUTHORIZATION, value);
-        }
-        Some(_) => return Err(HttpConfigError::Auth),
-    }
-    for (name, value) in config.headers.iter().flatten() {
-        let wrong = || HttpConfigError::Header(name.clone());
-        headers.insert(
-            HeaderName::from_bytes(name.as_bytes()).map_err(|_| wrong())?,
-            HeaderValue::from_str(value).map_err(|_| wrong())?,
-        );
-    }
-    for value in headers.values_mut() {
-        value.set_sensitive(true);
-    }
-    Ok((url, headers))
-}
-
 impl HttpLink {
     /// Prepares the session; the MCP handshake is the caller's.
     pub(crate) fn open(
@@ -112,21 +59,12 @@ impl HttpLink {
         options: &GatewayOptions,
         notices: NoticeSink,
     ) -> Result<Self, HttpConfigError> {
-        let (url, headers) = check(config)?;
-        let client = Client::builder()
-            .connect_timeout(options.http_connect_timeout)
-            .read_timeout(options.http_read_timeout)
-            .tcp_nodelay(true)
-            .build()
-            .map_err(|error| HttpConfigError::Client(error.to_string()))?;
+        let client = client(options).read_timeout(options.http_read_timeout);
+        let remote = Remote::new(name, config, options, client)?;
         let (outbox, messages) = mpsc::channel(OUTBOX);
         let peer = Peer::new(name.clone(), outbox, notices);
         let shared = Arc::new(Shared {
-            name: name.clone(),
-            client,
-            url,
-            headers,
-            max_message_bytes: options.max_message_bytes,
+            remote,
             session: Mutex::default(),
             expired: AtomicBool::new(false),
             closing: CancellationToken::new(),
@@ -152,7 +90,7 @@ impl HttpLink {
         self.shared.closing.cancel();
         self.peer.close(&format!(
             "the session with server `{}` was ended",
-            self.shared.name
+            self.shared.remote.name
         ));
         if self.is_expired() || self.shared.lock().id.is_none() {
             return;
@@ -160,7 +98,10 @@ impl HttpLink {
         let delete = self
             .shared
             .prepare(
-                self.shared.client.delete(self.shared.url.clone()),
+                self.shared
+                    .remote
+                    .client
+                    .delete(self.shared.remote.url.clone()),
                 HeaderMap::new(),
             )
             .timeout(DELETE_TIMEOUT)
@@ -190,39 +131,8 @@ impl Shared {
         if let Some(version) = session.version {
             headers.insert(PROTOCOL_VERSION, version);
         }
-        for (name, value) in &self.headers {
-            headers.insert(name, value.clone());
-        }
-        request.headers(headers)
+        self.remote.prepare(request, headers)
     }
-
-    fn failure(&self, error: &reqwest::Error) -> CallError {
-        let name = &self.name;
-        CallError::Upstream(if error.is_connect() {
-            format!("cannot connect to server `{name}`: {}", chain(error))
-        } else if error.is_timeout() {
-            "Upstream request timed out, please retry".to_owned()
-        } else {
-            format!("the connection to server `{name}` failed: {}", chain(error))
-        })
-    }
-}
-
-/// An error with its causes, without the address, which may hold a secret.
-fn chain(error: &reqwest::Error) -> String {
-    let mut text = String::new();
-    let mut cause = std::error::Error::source(error);
-    while let Some(inner) = cause {
-        if !text.is_empty() {
-            text.push_str(": ");
-        }
-        text.push_str(&inner.to_string());
-        cause = inner.source();
-    }
-    if text.is_empty() {
-        text = error.to_string();
-    }
-    text
 }
 
 async fn send_messages(shared: Arc<Shared>, peer: Peer, mut messages: mpsc::Receiver<Outgoing>) {
@@ -232,6 +142,14 @@ async fn send_messages(shared: Arc<Shared>, peer: Peer, mut messages: mpsc::Rece
             () = shared.closing.cancelled() => return,
         };
         let Some(message) = message else { return };
+        if message.request.is_none() {
+            // In order: a server may refuse requests that overtake `notifications/initialized`.
+            tokio::select! {
+                _ = tokio::time::timeout(DELIVERY, exchange(&shared, &peer, message)) => {}
+                () = shared.closing.cancelled() => return,
+            }
+            continue;
+        }
         let shared = shared.clone();
         let peer = peer.clone();
         tokio::spawn(async move {
@@ -255,22 +173,25 @@ async fn exchange(shared: &Shared, peer: &Peer, message: Outgoing) {
         HeaderValue::from_static("application/json"),
     );
     let request = shared
-        .prepare(shared.client.post(shared.url.clone()), headers)
+        .prepare(
+            shared.remote.client.post(shared.remote.url.clone()),
+            headers,
+        )
         .body(message.text);
     let result = match request.send().await {
         Ok(response) => take_in(shared, peer, response, message.request).await,
-        Err(error) => Err(shared.failure(&error)),
+        Err(error) => Err(shared.remote.failure(&error)),
     };
     let Some(id) = message.request else {
         if let Err(error) = result {
-            tracing::debug!(server = %shared.name, %error, "a message was not delivered");
+            tracing::debug!(server = %shared.remote.name, %error, "a message was not delivered");
         }
         return;
     };
     if let Err(error) = result {
         peer.fail(id, error);
     } else if peer.is_waiting(id) {
-        let name = &shared.name;
+        let name = &shared.remote.name;
         peer.fail(
             id,
             CallError::Upstream(format!(
@@ -292,67 +213,28 @@ async fn take_in(
     }
     if status == StatusCode::NOT_FOUND && shared.lock().id.is_some() {
         shared.expired.store(true, Ordering::Release);
-        return Err(CallError::SessionExpired(shared.name.clone()));
-    }
-    if status == StatusCode::TOO_MANY_REQUESTS {
-        return Err(CallError::Upstream(
-            "Rate limited by upstream API, please retry later".to_owned(),
-        ));
+        return Err(CallError::SessionExpired(shared.remote.name.clone()));
     }
     let kind = content_type(&response);
     if !status.is_success() {
-        let body = collect(shared, response).await?;
+        let body = shared.remote.collect(response).await?;
         if kind == Some("application/json") {
             peer.receive(&body, request);
         }
         if request.is_some_and(|id| !peer.is_waiting(id)) {
             return Ok(());
         }
-        let name = &shared.name;
-        let text = String::from_utf8_lossy(&body[..body.len().min(QUOTED_BYTES)]).into_owned();
-        return Err(CallError::Upstream(format!(
-            "server `{name}` answered HTTP {status}: {text}"
-        )));
+        return Err(shared.remote.bad_status(status, &body));
     }
     match kind {
         Some("text/event-stream") => follow(shared, peer, response, request).await,
         Some("application/json") => {
-            let body = collect(shared, response).await?;
+            let body = shared.remote.collect(response).await?;
             peer.receive(&body, request);
             Ok(())
         }
         _ => Ok(()),
     }
-}
-
-fn content_type(response: &Response) -> Option<&'static str> {
-    let value = response
-        .headers()
-        .get(header::CONTENT_TYPE)?
-        .to_str()
-        .ok()?;
-    let kind = value.split(';').next().unwrap_or(value).trim();
-    ["text/event-stream", "application/json"]
-        .into_iter()
-        .find(|known| kind.eq_ignore_ascii_case(known))
-}
-
-async fn collect(shared: &Shared, response: Response) -> Result<Vec<u8>, CallError> {
-    let mut body = Vec::new();
-    let mut pieces = response.bytes_stream();
-    while let Some(piece) = pieces.next().await {
-        let piece = piece.map_err(|error| shared.failure(&error))?;
-        if body.len() + piece.len() > shared.max_message_bytes {
-            return Err(CallError::TooLarge {
-                server: shared.name.clone(),
-                bytes: body.len() + piece.len(),
-                limit: shared.max_message_bytes,
-                limit_name: "max_message_bytes",
-            });
-        }
-        body.extend_from_slice(&piece);
-    }
-    Ok(body)
 }
 
 /// Reads the event stream of a request to its answer, connecting again where it breaks and the
@@ -363,7 +245,7 @@ async fn follow(
     response: Response,
     request: Option<u64>,
 ) -> Result<(), CallError> {
-    let mut decoder = SseDecoder::new(shared.max_message_bytes);
+    let mut decoder = SseDecoder::new(shared.remote.max_message_bytes);
     let mut failure = read_events(shared, peer, response, request, &mut decoder)
         .await
         .err();
@@ -405,10 +287,10 @@ async fn read_events(
 ) -> Result<(), CallError> {
     let mut pieces = response.bytes_stream();
     while let Some(piece) = pieces.next().await {
-        let piece = piece.map_err(|error| shared.failure(&error))?;
-        let events = decoder
-            .feed(&piece)
-            .map_err(|error| CallError::Upstream(format!("server `{}`: {error}", shared.name)))?;
+        let piece = piece.map_err(|error| shared.remote.failure(&error))?;
+        let events = decoder.feed(&piece).map_err(|error| {
+            CallError::Upstream(format!("server `{}`: {error}", shared.remote.name))
+        })?;
         for event in events {
             peer.receive(event.data.as_bytes(), request);
         }
@@ -429,7 +311,7 @@ async fn get(shared: &Shared, last_id: Option<&str>) -> Result<Response, Option<
     if let Some(id) = last_id.and_then(|id| HeaderValue::from_str(id).ok()) {
         headers.insert(LAST_EVENT_ID, id);
     }
-    let request = shared.prepare(shared.client.get(shared.url.clone()), headers);
+    let request = shared.prepare(shared.remote.client.get(shared.remote.url.clone()), headers);
     let response = request.send().await.map_err(|_| None)?;
     if response.status().is_success() && content_type(&response) == Some("text/event-stream") {
         Ok(response)
@@ -442,7 +324,7 @@ async fn get(shared: &Shared, last_id: Option<&str>) -> Result<Response, Option<
 /// offers them.
 async fn listen(shared: Arc<Shared>, peer: Peer) {
     let work = async {
-        let mut decoder = SseDecoder::new(shared.max_message_bytes);
+        let mut decoder = SseDecoder::new(shared.remote.max_message_bytes);
         loop {
             match get(&shared, decoder.last_id.clone().as_deref()).await {
                 Ok(response) => {
@@ -450,7 +332,7 @@ async fn listen(shared: Arc<Shared>, peer: Peer) {
                     let _ = read_events(&shared, &peer, response, None, &mut decoder).await;
                 }
                 Err(Some(status)) => {
-                    tracing::debug!(server = %shared.name, %status, "offers no stream of its own");
+                    tracing::debug!(server = %shared.remote.name, %status, "offers no stream of its own");
                     return;
                 }
                 Err(None) => {}

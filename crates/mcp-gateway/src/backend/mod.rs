@@ -1,11 +1,15 @@
 //! The servers behind the gateway.
 
 pub(crate) mod connection;
-pub(crate) mod http;
+mod events;
+mod http;
 pub(crate) mod lines;
 pub(crate) mod peer;
 pub(crate) mod process;
+pub(crate) mod remote;
 pub(crate) mod server;
-pub(crate) mod sse;
+mod sse;
 pub(crate) mod stderr;
 pub(crate) mod stdio;
+mod subscriptions;
+pub(crate) mod turns;

@@ -100,6 +100,8 @@ struct State {
 struct Pending {
     reply: oneshot::Sender<Reply>,
     caller: Option<Arc<Caller>>,
+    /// Whether it is a call of the program around the gateway, which cannot be asked anything.
+    is_own_call: bool,
 }
 
 impl Peer {
@@ -131,7 +133,7 @@ impl Peer {
         if options
             .caller
             .as_ref()
-            .is_some_and(|caller| caller.progress_token.is_some())
+            .is_some_and(|caller| caller.wants_progress())
         {
             set_progress_token(&mut params, id);
         }
@@ -144,7 +146,12 @@ impl Peer {
                 return Err(CallError::Gone(reason.clone()));
             }
             let caller = options.caller;
-            state.pending.insert(id, Pending { reply, caller });
+            let pending = Pending {
+                reply,
+                is_own_call: caller.is_none() && method == "tools/call",
+                caller,
+            };
+            state.pending.insert(id, pending);
         }
         let guard = InFlight {
             peer: self,
@@ -336,7 +343,7 @@ impl Peer {
                     return Ok(jsonrpc::raw(&serde_json::json!({})));
                 }
                 match caller {
-                    Some(caller) => caller.ask(&method, params.as_deref()).await,
+                    Some(caller) => caller.ask(&id, &method, params.as_deref()).await,
                     None => Err(RpcError::new(
                         METHOD_NOT_FOUND,
                         format!("`{method}` cannot be attributed to one client's call"),
@@ -360,21 +367,30 @@ impl Peer {
     }
 
     /// The call that a message belongs to which does not say so: the one on whose stream it came,
-    /// else the latest call of the only session that has calls in flight.
+    /// else the latest call of the only session that has calls in flight. A call that waits for its
+    /// client to come back is in flight only where no other is: its server has asked, and waits.
     fn attribute(&self, origin: Option<u64>) -> Option<Arc<Caller>> {
         if let Some(origin) = origin {
             return self.caller_of(origin);
         }
         let state = self.lock();
+        if state.pending.values().any(|one| one.is_own_call) {
+            return None;
+        }
+        let callers = || {
+            let pending = state.pending.iter();
+            pending.filter_map(|(id, one)| Some((*id, one.caller.as_ref()?)))
+        };
+        let any_runs = callers().any(|(_, caller)| !caller.is_waiting());
         let mut latest: Option<(u64, &Arc<Caller>)> = None;
-        for (id, pending) in &state.pending {
-            let Some(caller) = &pending.caller else {
+        for (id, caller) in callers() {
+            if any_runs && caller.is_waiting() {
                 continue;
-            };
+            }
             match latest {
                 Some((_, other)) if other.session.id != caller.session.id => return None,
-                Some((known, _)) if known > *id => {}
-                _ => latest = Some((*id, caller)),
+                Some((known, _)) if known > id => {}
+                _ => latest = Some((id, caller)),
             }
         }
         latest.map(|(_, caller)| caller.clone())

@@ -12,8 +12,10 @@ use tokio_util::sync::CancellationToken;
 
 use super::connection::{Connection, ListResult, StartError};
 use super::peer::{CallError, NoticeSink, RequestOptions};
+use super::subscriptions::Subscriptions;
+use super::turns::Turns;
 use crate::endpoint::caller::Caller;
-use crate::jsonrpc::{Outcome, RawObject};
+use crate::jsonrpc::{self, Outcome, RawObject};
 use crate::options::GatewayOptions;
 use crate::schema_cleanup;
 use crate::state::{ServerPhase, ServerState};
@@ -33,8 +35,30 @@ pub(crate) struct Server {
     /// Held while the server starts.
     starting: Arc<tokio::sync::Mutex<Failures>>,
     permits: Semaphore,
+    /// Of a server whose messages do not say to which call they belong.
+    turns: Option<Arc<Turns>>,
+    /// Held while the server is asked for a subscription or its end, so that the two keep their
+    /// order.
+    subscribing: tokio::sync::Mutex<()>,
     stopped: CancellationToken,
     status: Mutex<Status>,
+}
+
+/// A request about a subscription, as a client made it.
+#[derive(Default)]
+pub(crate) struct Subscribing {
+    pub(crate) params: RawObject,
+    pub(crate) caller: Option<Arc<Caller>>,
+    pub(crate) headers: HeaderMap,
+}
+
+impl Subscribing {
+    /// A request of the gateway's own.
+    pub(crate) fn to(uri: &str) -> Self {
+        let mut request = Self::default();
+        request.params.set("uri", jsonrpc::raw(uri));
+        request
+    }
 }
 
 #[derive(Default)]
@@ -50,7 +74,7 @@ struct Status {
     starts: u32,
     tools: Option<usize>,
     log_level: Option<&'static str>,
-    subscriptions: std::collections::BTreeSet<String>,
+    subscriptions: Subscriptions,
 }
 
 impl Server {
@@ -62,12 +86,15 @@ impl Server {
     ) -> Self {
         Self {
             name: name.into(),
-            config,
             permits: Semaphore::new(options.max_calls_per_server),
+            turns: matches!(config.transport.as_str(), "stdio" | "sse")
+                .then(|| Arc::new(Turns::new(options.question_patience))),
             options,
             notices,
             current: ArcSwapOption::empty(),
             starting: Arc::default(),
+            subscribing: tokio::sync::Mutex::default(),
+            config,
             stopped: CancellationToken::new(),
             status: Mutex::default(),
         }
@@ -175,7 +202,7 @@ impl Server {
     async fn restore(&self, connection: &Connection) {
         let (level, subscriptions) = {
             let status = self.lock();
-            (status.log_level, status.subscriptions.clone())
+            (status.log_level, status.subscriptions.uris())
         };
         let options = &self.options;
         if let Some(level) = level {
@@ -210,6 +237,14 @@ impl Server {
                     limit.as_secs_f64()
                 ));
             }
+        };
+        let _turn = match (&self.turns, &caller) {
+            (Some(turns), Some(caller)) => {
+                let about = ["name", "uri"].into_iter().find_map(|key| params.text(key));
+                let about = format!("{method} {}", about.unwrap_or_default());
+                Some(Caller::begin(caller, turns, about).await)
+            }
+            _ => None,
         };
         let mut retried = false;
         loop {
@@ -285,13 +320,70 @@ impl Server {
         }
     }
 
-    /// Remembers a subscription, so that it survives a restart.
-    pub(crate) fn remember_subscription(&self, uri: &str, wanted: bool) {
-        let subscriptions = &mut self.lock().subscriptions;
-        if wanted {
-            subscriptions.insert(uri.to_owned());
-        } else {
-            subscriptions.remove(uri);
+    /// Asks the server for news of its resource `uri`, and remembers who wants them, so that the
+    /// subscription survives a restart. When `ended` is cancelled, the subscriber's wishes end.
+    pub(crate) async fn subscribe(
+        self: &Arc<Self>,
+        uri: &str,
+        subscriber: &str,
+        request: Subscribing,
+        ended: CancellationToken,
+    ) -> Result<Outcome, String> {
+        let _order = self.subscribing.lock().await;
+        let Subscribing {
+            params,
+            caller,
+            headers,
+        } = request;
+        let method = "resources/subscribe";
+        let outcome = self.call(method, params, caller, headers).await?;
+        if outcome.is_ok() && self.lock().subscriptions.add(uri, subscriber) {
+            let (server, subscriber) = (Arc::downgrade(self), subscriber.to_owned());
+            let stopped = self.stopped.clone();
+            tokio::spawn(async move {
+                tokio::select! {
+                    () = ended.cancelled() => {}
+                    () = stopped.cancelled() => return,
+                }
+                if let Some(server) = server.upgrade() {
+                    server.release(&subscriber).await;
+                }
+            });
+        }
+        Ok(outcome)
+    }
+
+    /// Ends a subscription; the server hears of it when nobody else has it.
+    pub(crate) async fn unsubscribe(
+        self: &Arc<Self>,
+        uri: &str,
+        subscriber: &str,
+        request: Subscribing,
+    ) -> Result<Outcome, String> {
+        let _order = self.subscribing.lock().await;
+        if !self.lock().subscriptions.remove(uri, subscriber) {
+            return Ok(Ok(jsonrpc::raw(&json!({}))));
+        }
+        let Subscribing {
+            params,
+            caller,
+            headers,
+        } = request;
+        let method = "resources/unsubscribe";
+        self.call(method, params, caller, headers).await
+    }
+
+    /// Ends all subscriptions of a client that has gone.
+    async fn release(&self, subscriber: &str) {
+        let _order = self.subscribing.lock().await;
+        let unwanted = self.lock().subscriptions.remove_all(subscriber);
+        let Some(connection) = self.live() else {
+            return;
+        };
+        for uri in unwanted {
+            let params = json!({"uri": uri});
+            let method = "resources/unsubscribe";
+            connection.tell(method, &params, &self.options).await;
         }
     }
 
@@ -332,6 +424,7 @@ impl Server {
             starts: status.starts,
             protocol_version: connection.as_ref().map(|one| one.version.clone()),
             server_info: connection.map(|one| one.info.clone()),
+            sessions: Vec::new(),
         }
     }
 

@@ -3,6 +3,8 @@
 /// One event with data.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct SseEvent {
+    /// Its `event` field; `message` where it has none.
+    pub(crate) kind: String,
     pub(crate) data: String,
 }
 
@@ -12,6 +14,7 @@ pub(crate) struct SseDecoder {
     limit: usize,
     line: Vec<u8>,
     after_cr: bool,
+    kind: String,
     data: Option<String>,
     /// The id to resume from.
     pub(crate) last_id: Option<String>,
@@ -30,6 +33,7 @@ impl SseDecoder {
             limit,
             line: Vec::new(),
             after_cr: false,
+            kind: String::new(),
             data: None,
             last_id: None,
             retry_ms: None,
@@ -73,11 +77,12 @@ impl SseDecoder {
 
     fn take_line(&mut self, line: &str) -> Result<Option<SseEvent>, EventTooLong> {
         if line.is_empty() {
-            return Ok(self
-                .data
-                .take()
-                .filter(|data| !data.is_empty())
-                .map(|data| SseEvent { data }));
+            let mut kind = std::mem::take(&mut self.kind);
+            if kind.is_empty() {
+                "message".clone_into(&mut kind);
+            }
+            let data = self.data.take().filter(|data| !data.is_empty());
+            return Ok(data.map(|data| SseEvent { kind, data }));
         }
         let (field, value) = line.split_once(':').unwrap_or((line, ""));
         let value = value.strip_prefix(' ').unwrap_or(value);
@@ -92,6 +97,7 @@ impl SseDecoder {
                     data.push_str(value);
                 }
             },
+            "event" => value.clone_into(&mut self.kind),
             "id" if !value.contains('\0') => self.last_id = Some(value.to_owned()),
             "retry" => self.retry_ms = value.parse().ok().or(self.retry_ms),
             _ => {}
@@ -106,15 +112,19 @@ mod tests {
 
     #[test]
     fn events_are_the_same_however_the_body_is_cut() {
-        let body = ": hello\r\nid: 4\r\nretry: 10\r\ndata:\r\n\r\nevent: message\ndata: {\"a\":\ndata: 1}\n\ndata: ü\r\rdata: lost";
+        let body = ": hello\r\nid: 4\r\nretry: 10\r\ndata:\r\n\r\nevent: message\ndata: {\"a\":\ndata: 1}\n\nevent: end\rdata: ü\r\rdata: lost";
         for size in 1..body.len() {
             let mut decoder = SseDecoder::new(1000);
             let mut events = Vec::new();
             for piece in body.as_bytes().chunks(size) {
                 events.extend(decoder.feed(piece).unwrap());
             }
-            let data: Vec<_> = events.iter().map(|event| event.data.as_str()).collect();
-            assert_eq!(data, ["{\"a\":\n1}", "ü"], "pieces of {size}");
+            let data: Vec<_> = events
+                .iter()
+                .map(|event| (event.kind.as_str(), event.data.as_str()))
+                .collect();
+            let expected = [("message", "{\"a\":\n1}"), ("end", "ü")];
+            assert_eq!(data, expected, "pieces of {size}");
             assert_eq!(decoder.last_id.as_deref(), Some("4"));
             assert_eq!(decoder.retry_ms, Some(10));
         }

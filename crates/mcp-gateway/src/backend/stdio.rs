@@ -115,11 +115,20 @@ impl StdioLink {
         })
     }
 
-    /// Ends the process and all that it started, and waits for that.
+    /// Ends the process and all that it started, and waits for that. When the future is dropped
+    /// before, they are killed.
     pub(crate) async fn stop(mut self) {
+        struct Impatient<'a>(&'a mut JoinHandle<()>);
+        impl Drop for Impatient<'_> {
+            fn drop(&mut self) {
+                // With its owner the group is killed.
+                self.0.abort();
+            }
+        }
         self.closing.cancel();
+        let supervisor = Impatient(&mut self.supervisor);
         // It fails only if the supervisor panicked, which killed the group.
-        let _ = (&mut self.supervisor).await;
+        let _ = (&mut *supervisor.0).await;
     }
 }
 

@@ -2,6 +2,8 @@
 
 use http::{HeaderMap, header};
 
+use super::sessionless::ARGUMENT_HEADER_PREFIX;
+
 /// The kinds of answer that a client takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Accepts {
@@ -39,7 +41,7 @@ pub(crate) fn accepts(headers: &HeaderMap) -> Accepts {
 
 /// Headers of a client that concern only its own connection to us (`spec/environment.md` §9), and
 /// its credentials, which are not for the servers.
-const KEPT_BACK: [&str; 22] = [
+const KEPT_BACK: [&str; 24] = [
     "host",
     "content-length",
     "content-type",
@@ -58,6 +60,8 @@ const KEPT_BACK: [&str; 22] = [
     "proxy-connection",
     "mcp-session-id",
     "mcp-protocol-version",
+    "mcp-method",
+    "mcp-name",
     "last-event-id",
     "authorization",
     "cookie",
@@ -68,7 +72,9 @@ const KEPT_BACK: [&str; 22] = [
 pub(crate) fn forwarded(headers: &HeaderMap) -> HeaderMap {
     let mut forwarded = HeaderMap::new();
     for (name, value) in headers {
-        if !KEPT_BACK.contains(&name.as_str()) {
+        let kept_back =
+            KEPT_BACK.contains(&name.as_str()) || name.as_str().starts_with(ARGUMENT_HEADER_PREFIX);
+        if !kept_back {
             forwarded.append(name.clone(), value.clone());
         }
     }

@@ -42,6 +42,20 @@ fn negotiated(params: &RawObject) -> &'static str {
 
 /// The result of `initialize`.
 pub(crate) fn result(generation: &Generation, version: &str) -> Raw {
+    jsonrpc::raw(&json!({
+        "protocolVersion": version,
+        "capabilities": capabilities(generation),
+        "serverInfo": server_info(),
+    }))
+}
+
+/// What the gateway says about itself.
+pub(crate) fn server_info() -> Value {
+    json!({"name": "Gateway", "version": env!("CARGO_PKG_VERSION")})
+}
+
+/// What the gateway offers with the servers of a configuration.
+pub(crate) fn capabilities(generation: &Generation) -> Value {
     let mut capabilities = json!({
         "experimental": {},
         "logging": {},
@@ -52,9 +66,5 @@ pub(crate) fn result(generation: &Generation, version: &str) -> Raw {
     if generation.can("/completions") {
         capabilities["completions"] = json!({});
     }
-    jsonrpc::raw(&json!({
-        "protocolVersion": version,
-        "capabilities": capabilities,
-        "serverInfo": {"name": "Gateway", "version": env!("CARGO_PKG_VERSION")},
-    }))
+    capabilities
 }

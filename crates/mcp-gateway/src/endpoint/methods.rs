@@ -8,7 +8,7 @@ use serde_json::json;
 use super::caller::Caller;
 use super::initialize;
 use super::session::{log_level, log_rank};
-use crate::backend::server::Server;
+use crate::backend::server::{Server, Subscribing};
 use crate::catalog::{Kind, Naming, Route};
 use crate::gateway::Gateway;
 use crate::generation::Generation;
@@ -151,15 +151,24 @@ impl Call<'_> {
         let server = self.server(&route);
         // Clients hear of updates under the served form, also when they subscribed by the own one.
         let served = self.view.naming(&route).uri(&route.own);
-        if wanted {
-            let outcome = self.forward("resources/subscribe", params, &route).await?;
-            server.remember_subscription(&route.own, true);
-            session.subscribe(served);
-            return Ok(outcome);
-        }
-        // Other sessions may want the updates still: the server keeps sending, we stop passing on.
-        session.unsubscribe(&served);
-        Ok(empty())
+        let request = Subscribing {
+            params,
+            headers: self.caller.headers.clone(),
+            caller: Some(self.caller),
+        };
+        let outcome = if wanted {
+            let ended = session.ended().clone();
+            let subscribe = server.subscribe(&route.own, &session.id, request, ended);
+            let outcome = subscribe.await;
+            if matches!(outcome, Ok(Ok(_))) {
+                session.subscribe(served);
+            }
+            outcome
+        } else {
+            session.unsubscribe(&served);
+            server.unsubscribe(&route.own, &session.id, request).await
+        };
+        outcome.unwrap_or_else(|reason| Err(RpcError::new(INTERNAL_ERROR, reason)))
     }
 
     async fn complete(self, mut params: RawObject) -> Outcome {
@@ -240,8 +249,7 @@ fn served_contents(result: &Raw, naming: &Naming) -> Raw {
     object.to_raw()
 }
 
-/// Remembers the level of the session and asks the servers for the weakest level that any session
-/// wants.
+/// Remembers the level of the session and asks the servers for it.
 async fn set_log_level(gateway: &Gateway, call: &Call<'_>, params: &RawObject) -> Outcome {
     let level = required(params, "level")?;
     let Some(rank) = log_rank(&level) else {
@@ -251,22 +259,20 @@ async fn set_log_level(gateway: &Gateway, call: &Call<'_>, params: &RawObject) -
         ));
     };
     call.caller.session.set_log_rank(rank);
-    let weakest = gateway
-        .inner
-        .sessions
-        .all()
+    ask_for_logs(gateway, call.generation, rank).await;
+    Ok(empty())
+}
+
+/// Asks the servers for log messages of `rank`, or of the weakest level that any session wants.
+pub(crate) async fn ask_for_logs(gateway: &Gateway, generation: &Generation, rank: usize) {
+    let sessions = gateway.inner.sessions.all();
+    let weakest = sessions
         .iter()
         .filter_map(|session| session.log_rank())
-        .min()
-        .and_then(log_level);
-    if let Some(weakest) = weakest {
-        futures::future::join_all(
-            call.generation
-                .servers()
-                .iter()
-                .map(|server| server.set_log_level(weakest)),
-        )
-        .await;
+        .fold(rank, usize::min);
+    if let Some(weakest) = log_level(weakest) {
+        let servers = generation.servers();
+        let set = servers.iter().map(|server| server.set_log_level(weakest));
+        futures::future::join_all(set).await;
     }
-    Ok(empty())
 }

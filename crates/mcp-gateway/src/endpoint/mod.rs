@@ -7,6 +7,8 @@ mod initialize;
 pub(crate) mod methods;
 mod post;
 pub(crate) mod session;
+pub(crate) mod sessionless;
+pub(crate) mod sessions;
 pub(crate) mod stream;
 
 use std::sync::Arc;
@@ -23,7 +25,7 @@ use crate::jsonrpc::{self, INVALID_REQUEST, Raw, RpcError};
 use session::Session;
 use stream::{Reading, event_response, parse_event_id};
 
-/// The revisions of MCP that are served, newest last.
+/// The revisions of MCP with sessions, newest last; [`sessionless::VERSION`] is served besides.
 pub(crate) const VERSIONS: [&str; 4] = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"];
 /// The first revision whose clients expect an event without data at the start of a stream.
 const FIRST_PRIMED: &str = "2025-11-25";
@@ -55,17 +57,27 @@ async fn handle(State(gateway): State<Gateway>, request: Request) -> Response {
         return refuse(StatusCode::FORBIDDEN, None, &refusal);
     }
     let method = request.method().clone();
+    if method != Method::POST
+        && header_text(request.headers(), VERSION_HEADER) == Some(sessionless::VERSION)
+    {
+        // There is no session to listen to or to end.
+        return not_allowed("POST");
+    }
     match method {
         Method::POST => post::handle(gateway, request).await,
         Method::GET => get(&gateway, request.headers()),
         Method::DELETE => delete(&gateway, request.headers()),
-        _ => (
-            StatusCode::METHOD_NOT_ALLOWED,
-            [(header::ALLOW, "GET, POST, DELETE")],
-            axum::Json(json!({"detail": "Method Not Allowed"})),
-        )
-            .into_response(),
+        _ => not_allowed("GET, POST, DELETE"),
     }
+}
+
+fn not_allowed(allowed: &'static str) -> Response {
+    (
+        StatusCode::METHOD_NOT_ALLOWED,
+        [(header::ALLOW, allowed)],
+        axum::Json(json!({"detail": "Method Not Allowed"})),
+    )
+        .into_response()
 }
 
 /// A refusal of the transport: a JSON-RPC error under an HTTP status.
@@ -146,6 +158,7 @@ fn get(gateway: &Gateway, headers: &HeaderMap) -> Response {
         let reading = Reading {
             after,
             primed: false,
+            resumable: true,
             keep_alive,
             held: None,
         };
@@ -161,6 +174,7 @@ fn get(gateway: &Gateway, headers: &HeaderMap) -> Response {
     let reading = Reading {
         after: resumed.map_or_else(|| session.general.delivered(), |(_, after)| after),
         primed,
+        resumable: true,
         keep_alive,
         held: Some(held),
     };

@@ -2,17 +2,20 @@
 
 use std::sync::Arc;
 
-use axum::body::to_bytes;
+use axum::body::{Bytes, to_bytes};
 use axum::extract::Request;
 use axum::response::{IntoResponse, Response};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use serde_json::value::RawValue;
+use tokio_util::sync::CancellationToken;
 
-use super::caller::Caller;
+use super::caller::{Asking, Caller, Destination, Logs};
 use super::headers::{self, Accepts};
 use super::session::Session;
 use super::stream::{EventStream, Next, Reading, event_response};
-use super::{FIRST_PRIMED, SESSION_HEADER, initialize, methods, refuse, refuse_with, session_of};
+use super::{
+    FIRST_PRIMED, SESSION_HEADER, initialize, methods, refuse, refuse_with, session_of, sessionless,
+};
 use crate::gateway::Gateway;
 use crate::jsonrpc::{
     self, INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, Message, MessageError, Outcome,
@@ -59,7 +62,20 @@ pub(crate) async fn handle(gateway: Gateway, request: Request) -> Response {
                 Err(error) => return refuse_with(StatusCode::BAD_REQUEST, Some(id), error),
             };
             let request = ClientRequest { id, method, params };
+            // A server that each session has for itself needs sessions. Then the answer is that of a
+            // server of the handshake era, from which all clients go on with the handshake.
+            if sessionless::is_sessionless(&headers, &request.method, Some(&request.params))
+                && !gateway.needs_sessions()
+            {
+                return sessionless::handle(gateway, &headers, accepts, request).await;
+            }
             on_request(gateway, &headers, accepts, request).await
+        }
+        Message::Notification { method, .. }
+            if sessionless::is_sessionless(&headers, &method, None) =>
+        {
+            // There is nothing that one could be about: a client cancels by hanging up.
+            StatusCode::ACCEPTED.into_response()
         }
         Message::Notification { method, params } => {
             match session_of(&gateway, &headers, None) {
@@ -98,10 +114,10 @@ fn on_notification(session: &Session, method: &str, params: Option<&RawValue>) {
     }
 }
 
-struct ClientRequest {
-    id: Raw,
-    method: String,
-    params: RawObject,
+pub(super) struct ClientRequest {
+    pub(super) id: Raw,
+    pub(super) method: String,
+    pub(super) params: RawObject,
 }
 
 async fn on_request(
@@ -145,33 +161,43 @@ async fn on_request(
     response
 }
 
-/// A result that is the first message is answered as plain JSON where the client takes that;
-/// everything else as an event stream.
+/// The answer, where it is the first message and the client takes plain JSON; everything else goes
+/// out as an event stream.
+pub(super) async fn plain_answer(
+    stream: &EventStream,
+    accepts: Accepts,
+    options: &crate::GatewayOptions,
+) -> Option<Bytes> {
+    if !accepts.json {
+        return None;
+    }
+    let first = if accepts.events {
+        tokio::time::timeout(options.plain_answer_wait, stream.next(0))
+            .await
+            .ok()?
+    } else {
+        answer_only(stream).await
+    };
+    match first {
+        Next::Event(event) if event.is_answer() => Some(event.text),
+        Next::Event(_) | Next::Finished => None,
+    }
+}
+
 async fn respond(
     session: &Session,
     stream: Arc<EventStream>,
     accepts: Accepts,
     options: &crate::GatewayOptions,
 ) -> Response {
-    if accepts.json {
-        let first = if accepts.events {
-            tokio::time::timeout(options.plain_answer_wait, stream.next(0))
-                .await
-                .ok()
-        } else {
-            Some(answer_only(&stream).await)
-        };
-        if let Some(Next::Event(event)) = first
-            && event.is_answer()
-        {
-            session.forget(stream.number());
-            let kind = (header::CONTENT_TYPE, "application/json");
-            return ([kind], event.text).into_response();
-        }
+    if let Some(text) = plain_answer(&stream, accepts, options).await {
+        session.forget(stream.number());
+        return ([(header::CONTENT_TYPE, "application/json")], text).into_response();
     }
     let reading = Reading {
         after: 0,
         primed: session.version >= FIRST_PRIMED,
+        resumable: true,
         keep_alive: options.keep_alive,
         held: None,
     };
@@ -196,29 +222,41 @@ async fn run(
     stream: Arc<EventStream>,
     headers: HeaderMap,
     request: ClientRequest,
-    cancelled: tokio_util::sync::CancellationToken,
+    cancelled: CancellationToken,
 ) {
     let ClientRequest {
         id,
         method,
         mut params,
     } = request;
-    let caller = Arc::new(Caller {
-        session: session.clone(),
+    let destination = Destination {
         stream: stream.clone(),
         progress_token: take_meta(&mut params),
-        headers,
-    });
-    let watched = gateway.watch_tool_call(TARGET_AGENT, &method, &params);
+        logs: Logs::OfSession,
+    };
+    let caller = Caller::new(session.clone(), headers, destination, Asking::OnStream);
+    let outcome = run_to_end(&gateway, Arc::new(caller), &method, params, &cancelled).await;
+    session.finish(&id, &stream, jsonrpc::response(&id, &outcome));
+}
+
+/// Answers a request, or ends it where it is cancelled, and tells who watches.
+pub(super) async fn run_to_end(
+    gateway: &Gateway,
+    caller: Arc<Caller>,
+    method: &str,
+    params: RawObject,
+    cancelled: &CancellationToken,
+) -> Outcome {
+    let watched = gateway.watch_tool_call(TARGET_AGENT, method, &params);
     let outcome = tokio::select! {
         biased;
         () = cancelled.cancelled() => Err(RpcError::new(0, "Request cancelled")),
-        outcome = answer(&gateway, caller, &method, params) => outcome,
+        outcome = answer(gateway, caller, method, params) => outcome,
     };
     if let Some(watched) = watched {
         watched.ended(&outcome).await;
     }
-    session.finish(&id, &stream, jsonrpc::response(&id, &outcome));
+    outcome
 }
 
 async fn answer(
@@ -247,7 +285,7 @@ async fn answer(
 
 /// Takes the progress token out of `_meta`, and the actor, which is not believed from outside
 /// (`spec/environment.md` §9). The rest goes to the server as it is.
-fn take_meta(params: &mut RawObject) -> Option<Raw> {
+pub(super) fn take_meta(params: &mut RawObject) -> Option<Raw> {
     let mut meta = params.read::<RawObject>("_meta")?;
     let token = meta.get("progressToken").map(ToOwned::to_owned);
     if meta.get("actor_id").is_some() {

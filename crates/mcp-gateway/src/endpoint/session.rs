@@ -25,11 +25,8 @@ const LOG_LEVELS: [&str; 8] = [
     "emergency",
 ];
 
-/// How long a session has to be idle before it may make room for a new one.
-const REPLACEABLE_IDLE: Duration = Duration::from_secs(60);
-
 /// How many bytes of messages that belong to no request wait for a client to fetch them.
-const GENERAL_BYTES: usize = 1024 * 1024;
+pub(crate) const GENERAL_BYTES: usize = 1024 * 1024;
 
 /// The rank of a log level; `None` for a word that is none.
 pub(crate) fn log_rank(level: &str) -> Option<usize> {
@@ -275,6 +272,11 @@ impl Session {
         self.lock().subscriptions.remove(uri)
     }
 
+    /// Served URIs of the resources that the client wants to hear of.
+    pub(crate) fn subscriptions(&self) -> Vec<String> {
+        self.lock().subscriptions.iter().cloned().collect()
+    }
+
     pub(crate) fn is_subscribed(&self, uri: &str) -> bool {
         self.lock().subscriptions.contains(uri)
     }
@@ -351,88 +353,5 @@ impl Drop for GeneralReader {
     fn drop(&mut self) {
         self.0.general_open.store(false, Ordering::Release);
         self.0.touch();
-    }
-}
-
-/// All sessions of a gateway.
-#[derive(Debug, Default)]
-pub(crate) struct Sessions(Mutex<HashMap<String, Arc<Session>>>);
-
-impl Sessions {
-    /// Adds a session. Where there are `limit` already, the one that has been idle longest makes
-    /// room, if it has been idle for a while; else the number is given back.
-    pub(crate) fn insert(&self, session: Session, limit: usize) -> Result<Arc<Session>, usize> {
-        let mut all = self.lock();
-        if all.len() >= limit {
-            let idlest = all
-                .values()
-                .filter_map(|session| Some((session.idle()?, session.id.clone())))
-                .max()
-                .filter(|(idle, _)| *idle >= REPLACEABLE_IDLE);
-            let Some((_, id)) = idlest else {
-                return Err(all.len());
-            };
-            if let Some(replaced) = all.remove(&id) {
-                replaced.close();
-            }
-        }
-        let session = Arc::new(session);
-        all.insert(session.id.clone(), session.clone());
-        Ok(session)
-    }
-
-    pub(crate) fn get(&self, id: &str) -> Option<Arc<Session>> {
-        self.lock().get(id).cloned()
-    }
-
-    pub(crate) fn remove(&self, id: &str) -> Option<Arc<Session>> {
-        let session = self.lock().remove(id)?;
-        session.close();
-        Some(session)
-    }
-
-    pub(crate) fn all(&self) -> Vec<Arc<Session>> {
-        self.lock().values().cloned().collect()
-    }
-
-    pub(crate) fn len(&self) -> usize {
-        self.lock().len()
-    }
-
-    /// Ends the sessions that have been idle for longer than `limit`.
-    pub(crate) fn expire(&self, limit: Duration) {
-        let mut ended = Vec::new();
-        self.lock().retain(|_, session| {
-            session.prune();
-            let keep = session.idle().is_none_or(|idle| idle <= limit);
-            if !keep {
-                ended.push(session.clone());
-            }
-            keep
-        });
-        for session in ended {
-            tracing::info!(session = %session.id, "session ended: idle (session_idle)");
-            session.close();
-        }
-    }
-
-    pub(crate) fn close_all(&self) {
-        let all: Vec<_> = self.lock().drain().collect();
-        for (_, session) in all {
-            session.close();
-        }
-    }
-
-    /// Puts a message on the general streams of the sessions that it concerns.
-    pub(crate) fn tell(&self, text: &str, concerned: impl Fn(&Session) -> bool) {
-        for session in self.all() {
-            if concerned(&session) {
-                session.general.push(text.to_owned());
-            }
-        }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, Arc<Session>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

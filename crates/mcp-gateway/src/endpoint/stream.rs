@@ -170,6 +170,8 @@ pub(crate) struct Reading {
     /// Whether an event without data comes first, so that the client has an id to resume from
     /// (2025-11-25; older clients take it for a message).
     pub(crate) primed: bool,
+    /// Whether events have ids, from which a client may go on that lost its connection.
+    pub(crate) resumable: bool,
     /// The interval of comment lines.
     pub(crate) keep_alive: Duration,
     /// Kept until the reader goes away.
@@ -182,6 +184,7 @@ pub(crate) fn event_response(stream: Arc<EventStream>, reading: Reading) -> Resp
         stream: Arc<EventStream>,
         after: u64,
         primed: bool,
+        resumable: bool,
         keep_alive: Duration,
         _held: Option<Box<dyn Send>>,
     }
@@ -189,6 +192,7 @@ pub(crate) fn event_response(stream: Arc<EventStream>, reading: Reading) -> Resp
         stream,
         after: reading.after,
         primed: reading.primed,
+        resumable: reading.resumable,
         keep_alive: reading.keep_alive,
         _held: reading.held,
     };
@@ -207,7 +211,8 @@ pub(crate) fn event_response(stream: Arc<EventStream>, reading: Reading) -> Resp
                 Ok(Next::Event(event)) => {
                     state.after = event.place;
                     state.stream.deliver(event.place);
-                    encode(state.stream.number(), &event)
+                    let number = state.resumable.then(|| state.stream.number());
+                    encode(number, &event)
                 }
             };
         Some((Ok(chunk), state))
@@ -226,12 +231,14 @@ pub(crate) fn event_response(stream: Arc<EventStream>, reading: Reading) -> Resp
     response
 }
 
-fn encode(stream: u64, event: &Event) -> Bytes {
+fn encode(stream: Option<u64>, event: &Event) -> Bytes {
     let text = String::from_utf8_lossy(&event.text);
     let mut out = String::with_capacity(text.len() + 64);
-    let place = event.place;
     // Writing to a string cannot fail.
-    let _ = write!(out, "id: {stream}-{place}\r\nevent: message\r\n");
+    if let Some(stream) = stream {
+        let _ = write!(out, "id: {stream}-{}\r\n", event.place);
+    }
+    out.push_str("event: message\r\n");
     for line in text.split('\n') {
         let _ = write!(out, "data: {line}\r\n");
     }

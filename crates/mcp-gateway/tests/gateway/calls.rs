@@ -162,16 +162,14 @@ async fn a_client_that_goes_away_does_not_cancel_its_call() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_call_that_takes_too_long_is_given_up() {
-    let world = World::with(GatewayOptions {
-        call_timeout: Duration::from_millis(400),
-        ..options()
-    })
+    let world = World::serving_with(
+        GatewayOptions {
+            call_timeout: Duration::from_millis(400),
+            ..options()
+        },
+        [("one", stub())],
+    )
     .await;
-    world
-        .gateway
-        .apply(config([("one", stub())]))
-        .await
-        .unwrap();
     let client = world.client().await;
     let result = client
         .tool("sleep", json!({"ms": 60_000, "label": "late"}))

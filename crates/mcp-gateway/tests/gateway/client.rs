@@ -165,6 +165,13 @@ impl Client {
         result["content"][0]["text"].as_str().unwrap().to_owned()
     }
 
+    /// Ends the session.
+    pub(crate) async fn end_session(&self) {
+        let request = self.http.delete(&self.url);
+        let request = request.header("mcp-session-id", &self.session);
+        assert_eq!(request.send().await.unwrap().status(), StatusCode::OK);
+    }
+
     pub(crate) async fn tool_names(&self) -> Vec<String> {
         let result = self.request("tools/list", json!({})).await.unwrap();
         assert_eq!(result.get("nextCursor"), None);

@@ -7,7 +7,7 @@ use reqwest::{Method, RequestBuilder};
 use serde_json::{Value, json};
 
 use crate::client::{Answer, BOTH, Client, events, initialize};
-use crate::world::{World, config, eventually, options, stub};
+use crate::world::{World, eventually, options, stub};
 
 fn ping(id: &Value) -> Value {
     json!({"jsonrpc": "2.0", "id": id, "method": "ping"})
@@ -165,16 +165,14 @@ async fn refusals_have_their_status() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn hosts_and_origins_of_others_are_refused() {
-    let world = World::with(GatewayOptions {
-        allowed_hosts: vec!["environment".to_owned()],
-        ..options()
-    })
+    let world = World::serving_with(
+        GatewayOptions {
+            allowed_hosts: vec!["environment".to_owned()],
+            ..options()
+        },
+        [("one", stub())],
+    )
     .await;
-    world
-        .gateway
-        .apply(config([("one", stub())]))
-        .await
-        .unwrap();
     let client = world.client().await;
     let with = |name: &str, value: &str| {
         status(
@@ -241,17 +239,15 @@ async fn both_addresses_and_either_kind_of_answer() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_silent_call_is_kept_alive_by_comments() {
-    let world = World::with(GatewayOptions {
-        plain_answer_wait: Duration::from_millis(100),
-        keep_alive: Duration::from_millis(100),
-        ..options()
-    })
+    let world = World::serving_with(
+        GatewayOptions {
+            plain_answer_wait: Duration::from_millis(100),
+            keep_alive: Duration::from_millis(100),
+            ..options()
+        },
+        [("one", stub())],
+    )
     .await;
-    world
-        .gateway
-        .apply(config([("one", stub())]))
-        .await
-        .unwrap();
     let client = Client::open_as(&world.url, "2025-11-25", &json!({})).await;
     let params = json!({"name": "sleep", "arguments": {"ms": 1000, "label": "s"}});
     let answer = client.exchange("tools/call", params).await;
@@ -374,16 +370,14 @@ async fn a_session_ends_by_delete_and_takes_its_calls_along() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn idle_sessions_end_but_never_under_a_call() {
-    let world = World::with(GatewayOptions {
-        session_idle: Duration::from_millis(500),
-        ..options()
-    })
+    let world = World::serving_with(
+        GatewayOptions {
+            session_idle: Duration::from_millis(500),
+            ..options()
+        },
+        [("one", stub())],
+    )
     .await;
-    world
-        .gateway
-        .apply(config([("one", stub())]))
-        .await
-        .unwrap();
     let idle = world.client().await;
     let busy = world.client().await;
     assert_eq!(
@@ -396,18 +390,16 @@ async fn idle_sessions_end_but_never_under_a_call() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn sessions_and_bodies_have_limits() {
-    let world = World::with(GatewayOptions {
-        max_sessions: 2,
-        max_body_bytes: 1000,
-        max_calls_per_session: 1,
-        ..options()
-    })
+    let world = World::serving_with(
+        GatewayOptions {
+            max_sessions: 2,
+            max_body_bytes: 1000,
+            max_calls_per_session: 1,
+            ..options()
+        },
+        [("one", stub())],
+    )
     .await;
-    world
-        .gateway
-        .apply(config([("one", stub())]))
-        .await
-        .unwrap();
     let client = world.client().await;
     let _second = world.client().await;
     let third = client

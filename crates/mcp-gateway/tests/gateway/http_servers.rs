@@ -13,12 +13,7 @@ use crate::world::{World, eventually, options, remote, servers, stdio, stub};
 async fn one_handshake_and_state_that_lasts() {
     for as_events in [true, false] {
         let server = HttpStub::start(stub(), as_events).await;
-        let world = World::new().await;
-        world
-            .gateway
-            .apply(servers([("one", remote(&server.url))]))
-            .await
-            .unwrap();
+        let world = World::configured(servers([("one", remote(&server.url))])).await;
         let client = world.client().await;
         for number in 1..=100 {
             assert_eq!(client.text("count", json!({})).await, number.to_string());
@@ -32,15 +27,11 @@ async fn one_handshake_and_state_that_lasts() {
 #[tokio::test(flavor = "multi_thread")]
 async fn beside_a_process_and_with_everything_that_it_sends() {
     let server = HttpStub::start(stub(), true).await;
-    let world = World::new().await;
-    world
-        .gateway
-        .apply(servers([
-            ("web", remote(&server.url)),
-            ("local", stdio(&stub())),
-        ]))
-        .await
-        .unwrap();
+    let world = World::configured(servers([
+        ("web", remote(&server.url)),
+        ("local", stdio(&stub())),
+    ]))
+    .await;
     let client = Client::open_as(&world.url, "2025-11-25", &json!({})).await;
     assert_eq!(client.text("local_echo", json!({"text": "l"})).await, "l");
     let params =
@@ -129,12 +120,7 @@ async fn a_bearer_token_of_the_configuration_is_used() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_forgotten_session_is_opened_again() {
     let server = HttpStub::start(stub(), true).await;
-    let world = World::new().await;
-    world
-        .gateway
-        .apply(servers([("one", remote(&server.url))]))
-        .await
-        .unwrap();
+    let world = World::configured(servers([("one", remote(&server.url))])).await;
     let client = world.client().await;
     client.text("count", json!({})).await;
     server.forget_sessions();

@@ -8,6 +8,7 @@ use mcp_gateway::{ApplyError, ServerPhase};
 use serde_json::json;
 use testkit::mcp::StubServer;
 
+use crate::client::Client;
 use crate::processes::{marked, stubs};
 use crate::world::{World, config, eventually, options, program, servers, stdio, stub};
 
@@ -210,7 +211,7 @@ async fn entries_that_cannot_work_are_invalid() {
                 transport: "sse".to_owned(),
                 ..program("x", &[])
             },
-            "`sse`",
+            "a `sse` server needs a `url`",
         ),
         (
             ServerConfig {
@@ -223,7 +224,7 @@ async fn entries_that_cannot_work_are_invalid() {
             crate::world::remote("not an address"),
             "not a valid address",
         ),
-        (oauth, "`auth`"),
+        (oauth, "`auth` is `oauth`: it is a bearer token"),
     ];
     for (server, words) in cases {
         let error = world
@@ -313,11 +314,18 @@ async fn an_isolated_server_is_each_sessions_own() {
     );
     // One for each session, beside the one that is asked for lists.
     assert_eq!(stubs("isolated-server").len(), 3);
-    let end = first.http.delete(&first.url);
-    end.header("mcp-session-id", &first.session)
-        .send()
-        .await
-        .unwrap();
+    let shown = world.gateway.state().servers[0].sessions.clone();
+    let of = |client: &Client| {
+        let id = &client.session[..8];
+        let one = shown.iter().find(|one| one.session == id).unwrap();
+        (one.state, one.starts, one.process_id.unwrap())
+    };
+    assert_eq!((of(&first).0, of(&first).1), (ServerPhase::Ready, 1));
+    assert_ne!(of(&first).2, of(&second).2);
+    assert!(world.gateway.state().servers[1].sessions.is_empty());
+    let text = serde_json::to_string(&world.gateway.state()).unwrap();
+    assert!(!text.contains(&first.session), "the id is a secret: {text}");
+    first.end_session().await;
     let limit = Duration::from_secs(5);
     eventually(limit, "it ends with its session", async || {
         stubs("isolated-server").len() == 2

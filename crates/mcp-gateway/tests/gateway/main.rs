@@ -12,6 +12,7 @@
 mod calls;
 mod client;
 mod endpoint;
+mod events_servers;
 mod forwarding;
 mod http_servers;
 mod lifecycle;
@@ -19,6 +20,9 @@ mod names;
 mod peers;
 mod processes;
 mod relay;
+mod sessionless;
+mod sessionless_client;
+mod subscriptions;
 mod swap;
 mod tool_calls;
 mod world;

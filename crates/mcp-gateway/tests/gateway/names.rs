@@ -99,16 +99,14 @@ async fn schemas_are_rewritten_only_on_request() {
         ),
         (true, json!({"type": "object", "properties": {"k": {}}})),
     ] {
-        let world = World::with(GatewayOptions {
-            schema_cleanup,
-            ..options()
-        })
+        let world = World::serving_with(
+            GatewayOptions {
+                schema_cleanup,
+                ..options()
+            },
+            [("one", odd.clone())],
+        )
         .await;
-        world
-            .gateway
-            .apply(config([("one", odd.clone())]))
-            .await
-            .unwrap();
         let list = world
             .client()
             .await

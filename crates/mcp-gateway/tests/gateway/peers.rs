@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::process::Command;
 
+use formats::apps::{Isolation, ServerConfig};
 use rmcp::ServiceExt as _;
 use rmcp::model::CallToolRequestParams;
 use rmcp::service::{ClientLifecycleMode, ClientServiceExt as _};
@@ -10,7 +11,7 @@ use rmcp::transport::StreamableHttpClientTransport;
 use serde_json::{Value, json};
 
 use crate::client::Client;
-use crate::world::{World, program, servers, stdio, stub};
+use crate::world::{World, program, remote, servers, stdio, stub};
 
 fn shared() -> PathBuf {
     std::env::var_os("ARCHIPELAGO_SHARED").map_or_else(
@@ -66,17 +67,29 @@ async fn the_rust_sdk_as_client() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_client_of_a_newer_revision_falls_back() {
-    let world = World::serving([("one", stub())]).await;
-    let transport = StreamableHttpClientTransport::from_uri(world.url.clone());
-    let mode = ClientLifecycleMode::Auto {
-        preferred_versions: vec![rmcp::model::ProtocolVersion::V_2026_07_28],
-        legacy_version: None,
+async fn the_rust_sdk_without_a_session_and_back() {
+    let isolated = ServerConfig {
+        isolation: Isolation::Session,
+        ..stdio(&stub())
     };
-    let client = ().serve_with_lifecycle(transport, mode).await.unwrap();
-    assert_eq!(client.list_all_tools().await.unwrap()[0].name, "echo");
-    client.cancel().await.unwrap();
-    world.end().await;
+    // A server that needs sessions makes the client fall back to the handshake.
+    for (server, sessions) in [(stdio(&stub()), 0), (isolated, 1)] {
+        let world = World::configured(servers([("one", server)])).await;
+        let transport = StreamableHttpClientTransport::from_uri(world.url.clone());
+        let mode = ClientLifecycleMode::Auto {
+            preferred_versions: vec![rmcp::model::ProtocolVersion::V_2026_07_28],
+            legacy_version: None,
+        };
+        let client = ().serve_with_lifecycle(transport, mode).await.unwrap();
+        assert_eq!(client.list_all_tools().await.unwrap()[0].name, "echo");
+        let arguments = json!({"text": "hello"}).as_object().unwrap().clone();
+        let call = CallToolRequestParams::new("echo").with_arguments(arguments);
+        let result = serde_json::to_value(client.call_tool(call).await.unwrap()).unwrap();
+        assert_eq!(result["content"][0]["text"], "hello");
+        assert_eq!(world.gateway.state().sessions, sessions);
+        client.cancel().await.unwrap();
+        world.end().await;
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -172,6 +185,64 @@ async fn the_python_sdk_as_server() {
         .await
         .unwrap();
     assert_eq!(read["contents"][0]["text"], "from python");
+    world.end().await;
+}
+
+const FASTMCP_EVENTS: &str = r#"
+import socket
+from mcp.server.fastmcp import FastMCP, Context
+with socket.socket() as free:
+    free.bind(("127.0.0.1", 0))
+    port = free.getsockname()[1]
+server = FastMCP("old", host="127.0.0.1", port=port, log_level="WARNING")
+calls = 0
+
+@server.tool()
+async def count(ctx: Context) -> int:
+    global calls
+    calls += 1
+    await ctx.report_progress(1, 2)
+    return calls
+
+print(port, flush=True)
+server.run(transport="sse")
+"#;
+
+/// The first revision's transport over HTTP, as the SDK's first major version serves it.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_python_sdk_as_server_with_an_event_stream() {
+    use tokio::io::{AsyncBufReadExt as _, BufReader};
+    let Some(python) = python_with_mcp() else {
+        return;
+    };
+    let mut server = tokio::process::Command::new(python)
+        .args(["-c", FASTMCP_EVENTS])
+        .stdout(std::process::Stdio::piped())
+        .kill_on_drop(true)
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(server.stdout.take().unwrap()).lines();
+    let port = lines.next_line().await.unwrap().unwrap();
+    let world = World::new().await;
+    let events = ServerConfig {
+        transport: "sse".to_owned(),
+        ..remote(&format!("http://127.0.0.1:{port}/sse"))
+    };
+    // The port is known before it is open: a remote server is tried again.
+    let both = servers([("old", events), ("one", stdio(&stub()))]);
+    world.gateway.apply(both).await.unwrap();
+    let client = world.client().await;
+    for number in 1..=3 {
+        let params = json!({"name": "old_count", "arguments": {}, "_meta": {"progressToken": 7}});
+        let answer = client.exchange("tools/call", params).await;
+        assert_eq!(answer.messages.len(), 2, "{answer:?}");
+        assert_eq!(answer.messages[0]["params"]["progressToken"], 7);
+        let result = &answer.last()["result"]["structuredContent"];
+        assert_eq!(result, &json!({"result": number}));
+    }
+    server.kill().await.unwrap();
+    let result = client.tool("old_count", json!({})).await.unwrap();
+    assert_eq!(result["isError"], true);
     world.end().await;
 }
 

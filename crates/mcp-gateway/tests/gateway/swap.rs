@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use formats::apps::AppsConfig;
 use mcp_gateway::GatewayOptions;
@@ -115,16 +115,14 @@ async fn a_call_in_flight_finishes_on_its_old_server() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_call_that_outlasts_the_drain_is_answered() {
-    let world = World::with(GatewayOptions {
-        drain_timeout: Duration::from_millis(300),
-        ..options()
-    })
+    let world = World::serving_with(
+        GatewayOptions {
+            drain_timeout: Duration::from_millis(300),
+            ..options()
+        },
+        [("one", marked("cut-off"))],
+    )
     .await;
-    world
-        .gateway
-        .apply(config([("one", marked("cut-off"))]))
-        .await
-        .unwrap();
     let client = Arc::new(world.client().await);
     let caller = client.clone();
     let call = tokio::spawn(async move { caller.tool("sleep", json!({"ms": 60_000})).await });
@@ -238,6 +236,48 @@ async fn after_the_shutdown_nothing_is_applied_or_served() {
         .await
         .unwrap_err();
     assert_eq!(error.to_string(), "the gateway was shut down");
+    world.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_shutdown_takes_no_longer_than_it_may() {
+    let stubborn = StubServer {
+        ignore_eof: true,
+        ..marked("stubborn-shutdown")
+    };
+    let world = World::serving_with(
+        GatewayOptions {
+            stop_grace: Duration::from_secs(20),
+            drain_timeout: Duration::from_secs(20),
+            ..options()
+        },
+        [("one", stubborn)],
+    )
+    .await;
+    let client = Arc::new(world.client().await);
+    let caller = client.clone();
+    let call = tokio::spawn(async move {
+        let arguments = json!({"ms": 15_000, "label": "x"});
+        caller.tool("sleep", arguments).await
+    });
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    let started = Instant::now();
+    world
+        .gateway
+        .shutdown_within(Duration::from_millis(700))
+        .await;
+    assert!(
+        started.elapsed() < Duration::from_secs(5),
+        "{:?}",
+        started.elapsed()
+    );
+    let limit = Duration::from_secs(5);
+    eventually(limit, "all are killed", async || {
+        stubs("stubborn-shutdown").is_empty()
+    })
+    .await;
+    let result = call.await.unwrap();
+    assert!(result.is_err() || result.unwrap()["isError"] == true);
     world.end().await;
 }
 

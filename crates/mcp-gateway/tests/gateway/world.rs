@@ -42,8 +42,23 @@ impl World {
 
     /// A gateway that serves these stubs.
     pub(crate) async fn serving<const N: usize>(stubs: [(&str, StubServer); N]) -> Self {
-        let world = Self::new().await;
+        Self::serving_with(options(), stubs).await
+    }
+
+    /// A gateway of these limits that serves these stubs.
+    pub(crate) async fn serving_with<const N: usize>(
+        limits: GatewayOptions,
+        stubs: [(&str, StubServer); N],
+    ) -> Self {
+        let world = Self::with(limits).await;
         world.gateway.apply(config(stubs)).await.unwrap();
+        world
+    }
+
+    /// A gateway that serves this configuration.
+    pub(crate) async fn configured(config: AppsConfig) -> Self {
+        let world = Self::new().await;
+        world.gateway.apply(config).await.unwrap();
         world
     }
 

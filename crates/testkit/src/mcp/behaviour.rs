@@ -35,7 +35,7 @@ pub struct StubServer {
     pub page_size: Option<usize>,
     /// Answers list requests only after this long, in milliseconds.
     pub list_delay_ms: u64,
-    /// The tool whose list entry is this JSON text, added as it is.
+    /// The tool whose list entry is this JSON text, added as it is; it answers with its own name.
     pub raw_tool: Option<String>,
 }
 
@@ -213,6 +213,11 @@ impl Running {
                 self.stub.lock().subscriptions.insert(uri);
                 Ok(json!({}))
             }
+            "resources/unsubscribe" => {
+                let uri = self.text("uri");
+                self.stub.lock().subscriptions.remove(&uri);
+                Ok(json!({}))
+            }
             "prompts/list" => self.page(
                 "prompts",
                 &[json!({"name": "greet", "arguments": [{"name": "who", "required": true}]})],
@@ -283,6 +288,11 @@ impl Running {
 
     /// Asks the client and waits for its whole answer.
     pub(crate) fn ask(&self, method: &str, params: &Value) -> Value {
+        Self::heard(&self.put(method, params))
+    }
+
+    /// Asks the client without waiting.
+    pub(crate) fn put(&self, method: &str, params: &Value) -> mpsc::Receiver<Value> {
         let id = format!("ask-{}", self.stub.next_id.fetch_add(1, Ordering::Relaxed));
         let (sender, receiver) = mpsc::channel();
         self.stub
@@ -291,6 +301,11 @@ impl Running {
             .insert(json!(id).to_string(), sender);
         (self.out)(&json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}));
         receiver
+    }
+
+    /// What came back, whole.
+    pub(crate) fn heard(answer: &mpsc::Receiver<Value>) -> Value {
+        answer
             .recv_timeout(std::time::Duration::from_secs(20))
             .unwrap_or_else(|_| json!("no answer within 20 s"))
     }

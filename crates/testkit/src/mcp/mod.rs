@@ -1,5 +1,6 @@
-//! Stubs of MCP servers: a process that speaks over stdio ([`StubServer`]) and a server over
-//! streamable HTTP in the test's own process ([`HttpStub`]).
+//! Stubs of MCP servers: a process that speaks over stdio ([`StubServer`]), and servers in the test's
+//! own process over streamable HTTP ([`HttpStub`]) and over the event streams of the first revision
+//! ([`EventsStub`]).
 //!
 //! They are written on the wire format, without an SDK, and they check: a request before the
 //! handshake, an unknown revision, a broken message are refused as a strict server would.
@@ -8,11 +9,13 @@
 //! one "test" that [`mcp_stub_process!`](crate::mcp_stub_process) puts into it.
 
 mod behaviour;
+mod events;
 mod http;
 mod process;
 mod tools;
 
 pub use behaviour::StubServer;
+pub use events::EventsStub;
 pub use http::{HttpStub, SeenRequest};
 pub use process::{STUB_TEST, StubCommand, run_if_asked};
 

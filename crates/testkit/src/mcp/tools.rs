@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::behaviour::{Running, Stub};
 
 /// Names and what they do.
-const TOOLS: [(&str, &str); 17] = [
+const TOOLS: [(&str, &str); 20] = [
     ("echo", "Answers with `text`."),
     (
         "count",
@@ -42,6 +42,15 @@ const TOOLS: [(&str, &str); 17] = [
         "ask",
         "Puts `method` with `params` to the client and answers with what came back.",
     ),
+    (
+        "ask_all",
+        "Puts all `requests` (method and params) to the client at once and answers with what came back.",
+    ),
+    (
+        "need",
+        "Asks the client for a sample and fails with its error.",
+    ),
+    ("subscriptions", "Answers with what is subscribed to."),
     ("meta", "Answers with the `_meta` of the request."),
     (
         "environment",
@@ -66,12 +75,12 @@ pub(crate) fn listed(stub: &Stub) -> Vec<Value> {
             json!({"name": name, "description": text, "inputSchema": {"type": "object"}})
         })
         .collect();
-    if let Some(tool) = &stub.settings.raw_tool
-        && let Ok(tool) = serde_json::from_str(tool)
-    {
-        all.push(tool);
-    }
+    all.extend(raw_tool(stub));
     all
+}
+
+fn raw_tool(stub: &Stub) -> Option<Value> {
+    serde_json::from_str(stub.settings.raw_tool.as_deref()?).ok()
 }
 
 pub(crate) fn call(running: &Running) -> Result<Value, Value> {
@@ -112,6 +121,26 @@ pub(crate) fn call(running: &Running) -> Result<Value, Value> {
                 .ask(&word("method"), &arguments["params"])
                 .to_string(),
         ),
+        "ask_all" => {
+            let requests = arguments["requests"]
+                .as_array()
+                .cloned()
+                .unwrap_or_default();
+            let asked: Vec<_> = requests
+                .iter()
+                .map(|one| running.put(one["method"].as_str().unwrap_or_default(), &one["params"]))
+                .collect();
+            let heard: Vec<Value> = asked.iter().map(Running::heard).collect();
+            text(json!(heard).to_string())
+        }
+        "need" => {
+            let answer = running.ask("sampling/createMessage", &json!({"messages": []}));
+            match answer.get("error") {
+                Some(error) => return Err(error.clone()),
+                None => text(answer["result"].to_string()),
+            }
+        }
+        "subscriptions" => text(json!(stub.lock().subscriptions).to_string()),
         "meta" => text(running.params["_meta"].to_string()),
         "environment" => text(environment()),
         "add_tool" => {
@@ -129,7 +158,8 @@ pub(crate) fn call(running: &Running) -> Result<Value, Value> {
         "log_level" => text(stub.lock().log_level.clone().unwrap_or_default()),
         other
             if stub.settings.extra_tools.iter().any(|known| known == other)
-                || stub.lock().added.iter().any(|known| known == other) =>
+                || stub.lock().added.iter().any(|known| known == other)
+                || raw_tool(stub).is_some_and(|tool| tool["name"] == other) =>
         {
             text(other)
         }
