@@ -57,6 +57,8 @@ async fn many_objects_come_in_several_pages_and_failures_that_pass_are_survived(
         "{answer}"
     );
     assert_eq!(read(&env.files().join("1099")), b"1099");
+    let later_pages = s3.faults.seen(&["list-type=2", "continuation-token="]);
+    assert_eq!(later_pages, 1, "1000 keys are one page");
 }
 
 #[tokio::test]
@@ -193,6 +195,9 @@ async fn the_world_as_one_archive_with_an_address_to_fetch_it() {
     let archive = fetched.bytes().await.unwrap();
     assert_eq!(answer["size_bytes"], archive.len());
     assert!(support::members(&archive)["filesystem/noise"] == content);
+    // 18 MiB that do not compress, in parts of 8 MiB.
+    assert_eq!(s3.faults.seen(&["PUT ", "partNumber="]), 3);
+    assert_eq!(s3.faults.seen(&["POST ", "uploadId="]), 1);
 
     for (right, body) in [
         (400, json!({"snapshot_id": "../up"})),
