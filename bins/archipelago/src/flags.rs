@@ -101,6 +101,10 @@ pub(crate) struct SandboxFlags {
     /// Keep the environments' folders or containers to look into
     #[arg(long)]
     pub(crate) keep: bool,
+    /// With `--sandbox process`: whether environments get a view of this machine of their own, by bubblewrap;
+    /// default: `auto`, where it is installed
+    #[arg(long, value_enum, value_name = "auto|bubblewrap|none")]
+    pub(crate) isolation: Option<IsolationFlag>,
     #[command(flatten)]
     pub(crate) container: ContainerFlags,
 }
@@ -168,22 +172,22 @@ pub(crate) struct ReplayFlags {
 #[derive(Debug, Args, Default, PartialEq)]
 #[command(next_help_heading = "With `--sandbox docker`")]
 pub(crate) struct ContainerFlags {
-    /// Image of the environment; default: `archipelago-env`
+    /// Image of the environment; default: the task's, else `archipelago-env`
     #[arg(long, value_name = "IMAGE")]
     pub(crate) image: Option<String>,
-    /// Memory of one container, such as `512m`; default: `4g`
+    /// Memory of one container, such as `512m`; default: the task's, else `4g`
     #[arg(long, value_name = "BYTES", value_parser = bytes)]
     pub(crate) memory: Option<u64>,
-    /// Processors of one container, such as `1.5`; default: all
+    /// Processors of one container, such as `1.5`; default: the task's, else all
     #[arg(long, value_name = "N", value_parser = processors)]
     pub(crate) cpus: Option<f64>,
-    /// Processes and threads of one container; default: 2048
+    /// Processes and threads of one container; default: the task's, else 2048
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(16..))]
     pub(crate) pids: Option<u32>,
     /// Keep each root of the world in memory, with this size, such as `256m`; default: on disk, without a limit
     #[arg(long, value_name = "BYTES", value_parser = bytes)]
     pub(crate) world_size: Option<u64>,
-    /// Whether containers reach the world outside; default: `on`
+    /// Whether containers reach the world outside; default: the task's, else `on`
     #[arg(long, value_enum, value_name = "on|off")]
     pub(crate) network: Option<Switch>,
 }
@@ -192,6 +196,16 @@ pub(crate) struct ContainerFlags {
 pub(crate) enum Switch {
     On,
     Off,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum IsolationFlag {
+    /// Where bubblewrap is installed and works
+    Auto,
+    /// Or the run fails
+    Bubblewrap,
+    /// Only temporary roots
+    None,
 }
 
 /// A number of bytes, with `k`, `m` or `g` for powers of 1024.

@@ -7,9 +7,9 @@ use grading::Registry;
 use harness::Services;
 use llm_client::{Cache, CacheLimits, Models, Tape};
 use program::{Refused, Variables};
-use sandbox::{DockerSandbox, Engine, ProcessSandbox, Sandbox, UrlSandbox};
+use sandbox::{DockerSandbox, Engine, Isolation, ProcessSandbox, Resources, Sandbox, UrlSandbox};
 
-use crate::flags::{self, ContainerFlags, ModelFlags, SandboxFlags, Switch};
+use crate::flags::{self, ContainerFlags, IsolationFlag, ModelFlags, SandboxFlags, Switch};
 
 /// Variables, with the logs started as they say.
 pub(crate) fn variables() -> Result<Variables, Refused> {
@@ -56,8 +56,23 @@ pub(crate) fn sandbox(
             flags.sandbox
         )));
     }
+    if flags.sandbox != "process" && flags.isolation.is_some() {
+        return Err(Refused::configuration(format_args!(
+            "`--isolation` needs `--sandbox process`, got `{}`",
+            flags.sandbox
+        )));
+    }
     match flags.sandbox.as_str() {
-        "process" => process_sandbox(flags.keep),
+        "process" => {
+            let mut sandbox = process()?;
+            sandbox.keep = flags.keep;
+            sandbox.isolation = match flags.isolation {
+                None | Some(IsolationFlag::Auto) => Isolation::Auto,
+                Some(IsolationFlag::Bubblewrap) => Isolation::Bubblewrap,
+                Some(IsolationFlag::None) => Isolation::None,
+            };
+            Ok(Arc::new(sandbox))
+        }
         "docker" => Ok(Arc::new(docker(&flags.container, flags.keep, variables))),
         address if address.starts_with("http://") || address.starts_with("https://") => {
             Ok(Arc::new(UrlSandbox::new(address)))
@@ -68,9 +83,9 @@ pub(crate) fn sandbox(
     }
 }
 
-/// Environments as processes.
-pub(crate) fn process_sandbox(keep: bool) -> Result<Arc<dyn Sandbox>, Refused> {
-    Ok(Arc::new(process(keep)?))
+/// Environments as processes, for commands that start none.
+pub(crate) fn process_sandbox() -> Result<Arc<dyn Sandbox>, Refused> {
+    Ok(Arc::new(process()?))
 }
 
 /// The container engine that `DOCKER_HOST` names.
@@ -80,26 +95,28 @@ pub(crate) fn engine(variables: &Variables) -> Engine {
 
 /// Environments as containers.
 fn docker(flags: &ContainerFlags, keep: bool, variables: &Variables) -> DockerSandbox {
-    let image = flags.image.as_deref().unwrap_or(sandbox::DEFAULT_IMAGE);
-    let mut sandbox = DockerSandbox::new(engine(variables), image);
+    let engine = engine(variables);
+    let mut sandbox = match &flags.image {
+        Some(image) => DockerSandbox::new(engine, image),
+        None => DockerSandbox::by_task(engine),
+    };
     sandbox.keep = keep;
-    sandbox.network = flags.network != Some(Switch::Off);
-    let limits = &mut sandbox.limits;
-    limits.memory_bytes = flags.memory.or(limits.memory_bytes);
-    limits.cpus = flags.cpus.or(limits.cpus);
-    limits.pids = flags.pids.or(limits.pids);
-    limits.world_bytes = flags.world_size;
+    sandbox.limits.world_bytes = flags.world_size;
+    sandbox.fixed = Resources {
+        memory_bytes: flags.memory,
+        cpus: flags.cpus,
+        pids: flags.pids,
+        network: flags.network.map(|switch| switch == Switch::On),
+    };
     sandbox
 }
 
 /// Environments as processes: this program, in its other roles.
-fn process(keep: bool) -> Result<ProcessSandbox, Refused> {
+fn process() -> Result<ProcessSandbox, Refused> {
     let this = std::env::current_exe().map_err(|error| {
         Refused::infrastructure(format_args!("cannot find this program on disk: {error}"))
     })?;
-    let mut sandbox = ProcessSandbox::new(&this, [flags::ENVIRONMENT])
+    Ok(ProcessSandbox::new(&this, [flags::ENVIRONMENT])
         .with_program(flags::FILESYSTEM_SERVER, &this)
-        .inherit(std::env::vars_os());
-    sandbox.keep = keep;
-    Ok(sandbox)
+        .inherit(std::env::vars_os()))
 }

@@ -13,7 +13,7 @@ use crate::services;
 pub(crate) fn validate(flags: &ValidateFlags) -> Result<ExitCode, Refused> {
     let variables = services::variables()?;
     let models = services::models(&variables, &ModelFlags::default())?;
-    let services = services::services(models, services::process_sandbox(false)?);
+    let services = services::services(models, services::process_sandbox()?);
     let mut wrong = 0;
     for task in &flags.tasks {
         match harness::check(task, &services) {

@@ -32,6 +32,9 @@ const DOCUMENTS: &[(&str, Generate)] = &[
         schemars::schema_for!(crate::task::OrchestratorConfig)
     }),
     ("run", || schemars::schema_for!(crate::run::RunRecord)),
+    ("sandbox_config", || {
+        schemars::schema_for!(crate::task::SandboxConfig)
+    }),
     ("scoring_config", || {
         schemars::schema_for!(crate::task::ScoringConfig)
     }),

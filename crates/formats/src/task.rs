@@ -1,5 +1,7 @@
 //! The files of a task folder besides the world itself.
 
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -26,6 +28,8 @@ pub mod file {
     pub const SCORING_CONFIG: &str = "scoring_config.json";
     /// The judge model.
     pub const GRADING_SETTINGS: &str = "grading_settings.json";
+    /// What the environment needs of the machine that it runs on.
+    pub const SANDBOX_CONFIG: &str = "sandbox_config.json";
 }
 
 /// `orchestrator_config.json`: the model that drives the agent.
@@ -173,6 +177,46 @@ impl Default for ScoringConfig {
             scoring_config_values: Object::new(),
         }
     }
+}
+
+/// `sandbox_config.json`: what the environment of a task needs of the machine that it runs on.
+///
+/// The reference has no such file. What the command line says wins over it.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SandboxConfig {
+    /// The image of the environment, for sandboxes that start containers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub image: Option<String>,
+    /// Variables of the environment, by name. Its servers get those that their configuration
+    /// names, like all others.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub env: BTreeMap<String, String>,
+    /// Parts of the task folder that the environment sees.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub mounts: Vec<TaskMount>,
+    /// Bytes of memory of the container.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory_bytes: Option<u64>,
+    /// Processors of the container, in parts of one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpus: Option<f64>,
+    /// Processes and threads of the container.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pids: Option<u32>,
+    /// Whether the container reaches the world outside.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub network: Option<bool>,
+}
+
+/// A file or folder of the task inside its environment, read-only.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct TaskMount {
+    /// Where it is, relative to the task folder and inside of it.
+    pub source: String,
+    /// Where the environment sees it: an absolute path, such as `/app/mcp_servers`.
+    pub target: String,
 }
 
 /// `verifiers.json`: the checks of a task, in order.

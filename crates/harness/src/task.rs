@@ -1,5 +1,7 @@
 //! A task folder, read and checked.
 
+mod needs;
+
 use std::collections::BTreeMap;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
@@ -9,9 +11,10 @@ use formats::apps::AppsConfig;
 use formats::document::{self, DocumentError};
 use formats::owner::Owner;
 use formats::task::{
-    EvalConfigs, GradingSettings, InitialMessages, OrchestratorConfig, ScoringConfig, Verifiers,
-    file,
+    EvalConfigs, GradingSettings, InitialMessages, OrchestratorConfig, SandboxConfig,
+    ScoringConfig, Verifiers, file,
 };
+use sandbox::Needs;
 use serde::de::DeserializeOwned;
 use sha2::{Digest as _, Sha256};
 
@@ -40,6 +43,8 @@ pub struct Task {
     pub scoring: ScoringConfig,
     /// The judge; absent where no verifier needs one.
     pub grading_settings: Option<GradingSettings>,
+    /// What its environment needs of the sandbox.
+    pub needs: Needs,
 }
 
 /// Everything that is wrong with a task folder or a run request; nothing was started.
@@ -112,6 +117,7 @@ impl Task {
                 .optional("scoring configuration", file::SCORING_CONFIG)
                 .unwrap_or_default(),
             grading_settings: reader.optional("grading settings", file::GRADING_SETTINGS),
+            needs: reader.needs(),
             folder: folder.to_owned(),
             initial_messages,
         };
@@ -171,6 +177,16 @@ impl Reader<'_> {
                 None
             }
         }
+    }
+
+    fn needs(&mut self) -> Needs {
+        let config: SandboxConfig = self
+            .optional("sandbox configuration", file::SANDBOX_CONFIG)
+            .unwrap_or_default();
+        needs::of(self.folder, &config).unwrap_or_else(|problems| {
+            self.problems.extend(problems);
+            Needs::default()
+        })
     }
 
     fn check_messages(&mut self, path: &Path, messages: &InitialMessages) {

@@ -153,6 +153,7 @@ impl Trial<'_> {
             format!("{}-{}", self.id.task, self.id.attempt),
             self.folder.join(file::ENVIRONMENT_LOG),
         )
+        .with_needs(self.plan.task.needs.clone())
         .cancelled_by(self.context.cancel.clone());
         let environment = self
             .context
@@ -161,6 +162,9 @@ impl Trial<'_> {
             .start(request)
             .await
             .map_err(|error| error.failure())?;
+        for remark in environment.remarks() {
+            self.remark(remark);
+        }
         let result = self.work_in(&environment, started).await;
         let stopped = environment.stop().await;
         for remark in &stopped.remarks {

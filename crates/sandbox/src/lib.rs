@@ -15,6 +15,7 @@ mod docker;
 mod error;
 mod life;
 mod log;
+mod needs;
 mod process;
 mod rewrite;
 mod running;
@@ -25,11 +26,12 @@ pub use client::{
     Call, ClientError, ClientSettings, EnvironmentClient, FailedServer, Populated, SnapshotSaved,
 };
 pub use docker::{
-    BindMount, BuildNews, ContainerLimits, ContainerWaits, DEFAULT_IMAGE, DockerSandbox, Engine,
-    ImageBuild, ImageEntry,
+    BuildNews, ContainerLimits, ContainerWaits, DEFAULT_IMAGE, DockerSandbox, Engine, ImageBuild,
+    ImageEntry,
 };
 pub use error::{EnvironmentDied, LastLines, SandboxError};
-pub use process::{ProcessLimits, ProcessSandbox};
+pub use needs::{BindMount, Needs, Resources};
+pub use process::{Isolation, ProcessLimits, ProcessSandbox};
 pub use running::{RunningEnvironment, StopKind, Stopped};
 pub use sandbox::{Sandbox, StartRequest};
 pub use url::UrlSandbox;

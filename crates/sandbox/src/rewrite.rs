@@ -4,11 +4,13 @@ use std::path::Path;
 
 use formats::apps::AppsConfig;
 
+use crate::sandbox::{APPS_DATA, FILESYSTEM};
+
 /// Replaces both prefixes in `cwd`, `args` and `env` of every server; one sentence per change.
 pub(crate) fn rewrite(config: &mut AppsConfig, filesystem: &Path, apps_data: &Path) -> Vec<String> {
     let roots = [
-        ("/filesystem", filesystem.to_string_lossy()),
-        ("/.apps_data", apps_data.to_string_lossy()),
+        (FILESYSTEM, filesystem.to_string_lossy()),
+        (APPS_DATA, apps_data.to_string_lossy()),
     ];
     let names: Vec<String> = config.mcp_servers.names().map(str::to_owned).collect();
     let mut remarks = Vec::new();

@@ -18,6 +18,7 @@ use crate::rewrite;
 pub struct RunningEnvironment {
     client: EnvironmentClient,
     back_end: BackEnd,
+    remarks: Vec<String>,
 }
 
 /// What stands behind the address.
@@ -29,10 +30,15 @@ enum BackEnd {
 }
 
 impl RunningEnvironment {
-    pub(crate) const fn process(client: EnvironmentClient, guard: Box<ProcessGuard>) -> Self {
+    pub(crate) const fn process(
+        client: EnvironmentClient,
+        guard: Box<ProcessGuard>,
+        remarks: Vec<String>,
+    ) -> Self {
         Self {
             client,
             back_end: BackEnd::Process(guard),
+            remarks,
         }
     }
 
@@ -40,13 +46,15 @@ impl RunningEnvironment {
         Self {
             client,
             back_end: BackEnd::Container(guard),
+            remarks: Vec::new(),
         }
     }
 
-    pub(crate) const fn given(client: EnvironmentClient) -> Self {
+    pub(crate) const fn given(client: EnvironmentClient, remarks: Vec<String>) -> Self {
         Self {
             client,
             back_end: BackEnd::Given,
+            remarks,
         }
     }
 
@@ -67,9 +75,16 @@ impl RunningEnvironment {
     #[must_use]
     pub fn roots(&self) -> Option<(&Path, &Path)> {
         match &self.back_end {
-            BackEnd::Process(guard) => Some(guard.roots()),
+            BackEnd::Process(guard) => guard.roots(),
             BackEnd::Container(_) | BackEnd::Given => None,
         }
+    }
+
+    /// What deserves attention about how it was started, for the trial's log: whether and how it
+    /// is isolated, and what its task asks for that does not count here.
+    #[must_use]
+    pub fn remarks(&self) -> &[String] {
+        &self.remarks
     }
 
     /// Makes `config` fit this environment: where its roots are not `/filesystem` and

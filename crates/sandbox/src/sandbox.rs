@@ -5,7 +5,13 @@ use std::path::PathBuf;
 use futures::future::BoxFuture;
 use tokio_util::sync::CancellationToken;
 
-use crate::{RunningEnvironment, SandboxError};
+use crate::{Needs, RunningEnvironment, SandboxError};
+
+/// Where an environment serves `filesystem`, unless it is told otherwise.
+pub(crate) const FILESYSTEM: &str = "/filesystem";
+
+/// Where an environment serves `.apps_data`, unless it is told otherwise.
+pub(crate) const APPS_DATA: &str = "/.apps_data";
 
 /// A place where environments can be started, one per trial.
 ///
@@ -35,18 +41,28 @@ pub struct StartRequest {
     pub trial: String,
     /// The file to which everything that the environment prints is appended.
     pub log: PathBuf,
+    /// What the task asks for.
+    pub needs: Needs,
     /// Ends the start early.
     pub cancel: CancellationToken,
 }
 
 impl StartRequest {
-    /// A request that nobody cancels.
+    /// A request without needs, that nobody cancels.
     pub fn new(trial: impl Into<String>, log: impl Into<PathBuf>) -> Self {
         Self {
             trial: trial.into(),
             log: log.into(),
+            needs: Needs::default(),
             cancel: CancellationToken::new(),
         }
+    }
+
+    /// The same request, for a task with these needs.
+    #[must_use]
+    pub fn with_needs(mut self, needs: Needs) -> Self {
+        self.needs = needs;
+        self
     }
 
     /// The same request, ended early by `cancel`.

@@ -42,13 +42,23 @@ impl Sandbox for UrlSandbox {
         request: StartRequest,
     ) -> BoxFuture<'_, Result<RunningEnvironment, SandboxError>> {
         Box::pin(async move {
+            request
+                .needs
+                .refuse_mounts("an environment at an address")?;
+            if let Some((name, _)) = request.needs.variables.first() {
+                return Err(SandboxError::Unsupported(format!(
+                    "the task sets the variable `{name}`, which an environment that runs already \
+                     cannot take; start it with this variable, or use `--sandbox process`"
+                )));
+            }
+            let remarks = request.needs.without_containers().into_iter().collect();
             let client = EnvironmentClient::new(&self.base_url, self.client.clone())
                 .map_err(SandboxError::Unhealthy)?;
             tokio::select! {
                 () = request.cancel.cancelled() => Err(SandboxError::Cancelled),
                 healthy = client.wait_until_healthy(self.ready) => {
                     healthy.map_err(SandboxError::Unhealthy)?;
-                    Ok(RunningEnvironment::given(client))
+                    Ok(RunningEnvironment::given(client, remarks))
                 }
             }
         })

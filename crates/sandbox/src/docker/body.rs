@@ -8,13 +8,15 @@ use bollard::models::{
 };
 
 use super::{ContainerLimits, DockerSandbox};
+use crate::Needs;
 use crate::docker::holder::{Holder, label};
+use crate::sandbox::{APPS_DATA, FILESYSTEM};
 
 /// The port on which the environment listens inside (`spec/environment.md` §1).
 pub(super) const PORT: &str = "8080/tcp";
 
 /// The roots of a world inside.
-const ROOTS: [&str; 2] = ["/filesystem", "/.apps_data"];
+const ROOTS: [&str; 2] = [FILESYSTEM, APPS_DATA];
 
 /// What an image says of itself in this label: its root may be read-only, and these folders,
 /// separated by blanks, have to be writable.
@@ -56,25 +58,39 @@ pub(super) enum Reach<'a> {
     OwnAddress,
 }
 
+/// What is particular to one container.
+pub(super) struct Occasion<'a> {
+    pub(super) trial: &'a str,
+    pub(super) image: &'a str,
+    pub(super) facts: &'a ImageFacts,
+    pub(super) network: &'a str,
+    pub(super) reach: &'a Reach<'a>,
+    pub(super) limits: &'a ContainerLimits,
+    pub(super) needs: &'a Needs,
+}
+
 impl DockerSandbox {
-    /// The whole description of the container for `trial`.
-    pub(super) fn body(
-        &self,
-        trial: &str,
-        network: &str,
-        reach: &Reach<'_>,
-        image: &ImageFacts,
-    ) -> ContainerCreateBody {
+    /// The whole description of a container.
+    pub(super) fn body(&self, occasion: &Occasion<'_>) -> ContainerCreateBody {
+        let &Occasion {
+            trial,
+            image,
+            facts,
+            network,
+            reach,
+            limits,
+            needs,
+        } = occasion;
         let mut labels = Holder::this().map(|this| this.labels()).unwrap_or_default();
         labels.insert(label::TRIAL.to_owned(), trial.to_owned());
         labels.insert(label::KEPT.to_owned(), self.keep.to_string());
         ContainerCreateBody {
-            image: Some(self.image.clone()),
+            image: Some(image.to_owned()),
             hostname: Some("environment".to_owned()),
-            env: Some(self.environment(reach)),
+            env: Some(self.environment(reach, needs)),
             exposed_ports: Some(vec![PORT.to_owned()]),
             // Volumes of its own, which go with it; what the image has there is copied.
-            volumes: (image.writable.is_some() && self.limits.world_bytes.is_none())
+            volumes: (facts.writable.is_some() && limits.world_bytes.is_none())
                 .then(|| ROOTS.map(str::to_owned).to_vec()),
             labels: Some(labels),
             // The client asks over HTTP, more often and from outside.
@@ -87,18 +103,18 @@ impl DockerSandbox {
                 port_bindings: port_bindings(reach),
                 cap_drop: Some(vec!["ALL".to_owned()]),
                 security_opt: Some(vec!["no-new-privileges".to_owned()]),
-                readonly_rootfs: Some(image.writable.is_some()),
-                tmpfs: Some(self.in_memory(image)),
-                mounts: Some(self.bind_mounts()),
+                readonly_rootfs: Some(facts.writable.is_some()),
+                tmpfs: Some(in_memory(facts, limits)),
+                mounts: Some(self.bind_mounts(needs)),
                 init: Some(true),
                 log_config: Some(log_config()),
-                ..limited(&self.limits)
+                ..limited(limits)
             }),
             ..ContainerCreateBody::default()
         }
     }
 
-    fn environment(&self, reach: &Reach<'_>) -> Vec<String> {
+    fn environment(&self, reach: &Reach<'_>, needs: &Needs) -> Vec<String> {
         let allowed = match reach {
             Reach::Loopback => None,
             Reach::Machine(name) => Some((*name).to_owned()),
@@ -110,36 +126,19 @@ impl DockerSandbox {
             .into_iter()
             .chain(allowed)
             .chain(
-                self.variables
+                needs
+                    .variables
                     .iter()
+                    .chain(&self.variables)
                     .map(|(name, value)| format!("{name}={value}")),
             )
             .collect()
     }
 
-    /// Folders that lie in memory and count to its limit, each with its mount options.
-    fn in_memory(&self, image: &ImageFacts) -> HashMap<String, String> {
-        // The mode alone is not enough: where the folder is in the image, its mode wins.
-        let owner = match image.user {
-            Some((user, group)) => format!(",uid={user},gid={group}"),
-            None => String::new(),
-        };
-        let writable = image.writable.iter().flatten();
-        let mut folders: HashMap<String, String> = writable
-            .map(|folder| (folder.clone(), format!("exec,mode=1777{owner}")))
-            .collect();
-        if let Some(bytes) = self.limits.world_bytes {
-            folders.extend(ROOTS.map(|root| {
-                let options = format!("exec,mode=0777{owner},size={bytes}");
-                (root.to_owned(), options)
-            }));
-        }
-        folders
-    }
-
-    fn bind_mounts(&self) -> Vec<Mount> {
+    fn bind_mounts(&self, needs: &Needs) -> Vec<Mount> {
         self.mounts
             .iter()
+            .chain(&needs.mounts)
             .map(|mount| Mount {
                 typ: Some(MountType::BIND),
                 source: Some(mount.source.to_string_lossy().into_owned()),
@@ -149,6 +148,26 @@ impl DockerSandbox {
             })
             .collect()
     }
+}
+
+/// Folders that lie in memory and count to its limit, each with its mount options.
+fn in_memory(image: &ImageFacts, limits: &ContainerLimits) -> HashMap<String, String> {
+    // The mode alone is not enough: where the folder is in the image, its mode wins.
+    let owner = match image.user {
+        Some((user, group)) => format!(",uid={user},gid={group}"),
+        None => String::new(),
+    };
+    let writable = image.writable.iter().flatten();
+    let mut folders: HashMap<String, String> = writable
+        .map(|folder| (folder.clone(), format!("exec,mode=1777{owner}")))
+        .collect();
+    if let Some(bytes) = limits.world_bytes {
+        folders.extend(ROOTS.map(|root| {
+            let options = format!("exec,mode=0777{owner},size={bytes}");
+            (root.to_owned(), options)
+        }));
+    }
+    folders
 }
 
 fn port_bindings(reach: &Reach<'_>) -> Option<HashMap<String, Option<Vec<PortBinding>>>> {

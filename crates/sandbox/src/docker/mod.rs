@@ -9,7 +9,6 @@ mod images;
 mod network;
 mod sweep;
 
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -19,7 +18,7 @@ use tokio::sync::OnceCell;
 use crate::client::ClientSettings;
 use crate::log::{self, LogLimits};
 use crate::process::plain_name;
-use crate::{RunningEnvironment, Sandbox, SandboxError, StartRequest};
+use crate::{BindMount, Needs, Resources, RunningEnvironment, Sandbox, SandboxError, StartRequest};
 
 use body::{ImageFacts, Reach};
 pub(crate) use container::ContainerGuard;
@@ -39,32 +38,26 @@ pub const DEFAULT_IMAGE: &str = "archipelago-env";
 #[derive(Debug)]
 pub struct DockerSandbox {
     engine: Arc<Engine>,
-    image: String,
+    /// The image of all containers; `None` leaves it to the tasks.
+    image: Option<String>,
     variables: Vec<(String, String)>,
     mounts: Vec<BindMount>,
-    /// What a container may use.
+    /// What a container may use where its task says nothing.
     pub limits: ContainerLimits,
-    /// Whether containers reach the world outside. Default yes. Without, they are reached at
-    /// their own addresses, which needs an engine on this machine.
+    /// Whether containers reach the world outside, where the task says nothing. Default yes.
+    /// Without, they are reached at their own addresses, which needs an engine on this machine.
     pub network: bool,
+    /// What holds whatever tasks say. Default nothing.
+    pub fixed: Resources,
     /// Leaves each container in place, stopped, when its trial ends.
     pub keep: bool,
     /// Waits and sizes.
     pub waits: ContainerWaits,
     /// Limits of the client.
     pub client: ClientSettings,
-    prepared: OnceCell<Prepared>,
-}
-
-/// A folder or file of the engine's machine inside a container.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct BindMount {
-    /// Where it is, absolute.
-    pub source: PathBuf,
-    /// Where it appears.
-    pub target: String,
-    /// Whether the container may change it.
-    pub writable: bool,
+    swept: OnceCell<()>,
+    /// Without a way out, and with one; made when the first container needs them.
+    networks: [OnceCell<Arc<Network>>; 2],
 }
 
 /// What one container may use; `None` is no limit.
@@ -129,27 +122,30 @@ impl ContainerWaits {
     }
 }
 
-/// What all containers of a sandbox have in common.
-#[derive(Debug)]
-struct Prepared {
-    network: Arc<Network>,
-    image: ImageFacts,
-}
-
 impl DockerSandbox {
-    /// Containers of `image` in `engine`. Nothing is asked of the engine yet.
+    /// Containers of `image` in `engine`, whatever tasks say. Nothing is asked of the engine yet.
     pub fn new(engine: Engine, image: impl Into<String>) -> Self {
         Self {
+            image: Some(image.into()),
+            ..Self::by_task(engine)
+        }
+    }
+
+    /// Containers of the image that each task names, or of [`DEFAULT_IMAGE`].
+    pub fn by_task(engine: Engine) -> Self {
+        Self {
             engine: Arc::new(engine),
-            image: image.into(),
+            image: None,
             variables: Vec::new(),
             mounts: Vec::new(),
             limits: ContainerLimits::default(),
             network: true,
+            fixed: Resources::default(),
             keep: false,
             waits: ContainerWaits::default(),
             client: ClientSettings::default(),
-            prepared: OnceCell::new(),
+            swept: OnceCell::new(),
+            networks: [OnceCell::new(), OnceCell::new()],
         }
     }
 
@@ -167,60 +163,99 @@ impl DockerSandbox {
         self
     }
 
-    /// Once per sandbox: the engine answers, the image is there, orphans are gone.
-    async fn prepare(&self) -> Result<Prepared, SandboxError> {
-        if !self.network
-            && let Some(machine) = self.engine.remote()
-        {
-            return Err(SandboxError::Unsupported(format!(
-                "containers without network can only be reached on this machine, and the engine \
-                 is on `{machine}`"
-            )));
-        }
+    /// What the engine says about `image`; the first call also removes orphans.
+    async fn inspect(&self, image: &str) -> Result<ImageFacts, SandboxError> {
         let docker = self.engine.docker().await?;
-        let image = match docker.inspect_image(&self.image).await {
-            Ok(image) => image,
+        let inspected = match docker.inspect_image(image).await {
+            Ok(inspected) => inspected,
             Err(error) if engine::status(&error) == Some(404) => {
                 return Err(SandboxError::ImageMissing {
-                    image: self.image.clone(),
+                    image: image.to_owned(),
                     host: self.engine.host().to_owned(),
                 });
             }
             Err(error) => {
                 return Err(self
                     .engine
-                    .refused(format!("inspect the image `{}`", self.image), &error));
+                    .refused(format!("inspect the image `{image}`"), &error));
             }
         };
-        sweep::sweep(docker).await;
-        Ok(Prepared {
-            network: Arc::new(Network::create(Arc::clone(&self.engine), self.network).await?),
-            image: ImageFacts::of(&image),
-        })
+        self.swept.get_or_init(|| sweep::sweep(docker)).await;
+        Ok(ImageFacts::of(&inspected))
+    }
+
+    /// The network of all containers with this way out.
+    async fn network(&self, way_out: bool) -> Result<Arc<Network>, SandboxError> {
+        let make = || async {
+            let engine = Arc::clone(&self.engine);
+            Ok(Arc::new(Network::create(engine, way_out).await?))
+        };
+        let network = self.networks[usize::from(way_out)].get_or_try_init(make);
+        network.await.map(Arc::clone)
+    }
+
+    /// What cannot be had from this engine.
+    fn refuse(&self, needs: &Needs, way_out: bool) -> Result<(), SandboxError> {
+        let Some(machine) = self.engine.remote() else {
+            return Ok(());
+        };
+        needs.refuse_mounts(&format!("the engine on `{machine}`"))?;
+        if way_out {
+            return Ok(());
+        }
+        Err(SandboxError::Unsupported(format!(
+            "containers without network can only be reached on this machine, and the engine is on \
+             `{machine}`"
+        )))
+    }
+
+    /// What the container of a task may use, and whether it reaches the world outside.
+    fn resources(&self, needs: &Needs) -> (ContainerLimits, bool) {
+        let asked = self.fixed.or(needs.resources);
+        let limits = ContainerLimits {
+            memory_bytes: asked.memory_bytes.or(self.limits.memory_bytes),
+            cpus: asked.cpus.or(self.limits.cpus),
+            pids: asked.pids.or(self.limits.pids),
+            world_bytes: self.limits.world_bytes,
+        };
+        (limits, asked.network.unwrap_or(self.network))
     }
 
     async fn start_container(
         &self,
         request: StartRequest,
     ) -> Result<RunningEnvironment, SandboxError> {
-        let prepared = tokio::select! {
+        let needs = &request.needs;
+        let (limits, way_out) = self.resources(needs);
+        self.refuse(needs, way_out)?;
+        let image = self.image.as_deref().or(needs.image.as_deref());
+        let image = image.unwrap_or(DEFAULT_IMAGE);
+        let prepare = async { Ok((self.inspect(image).await?, self.network(way_out).await?)) };
+        let (facts, network) = tokio::select! {
             () = request.cancel.cancelled() => return Err(SandboxError::Cancelled),
-            prepared = self.prepared.get_or_try_init(|| self.prepare()) => prepared?,
+            prepared = prepare => prepared?,
         };
         let log = log::open(&request.log).await?;
         let reach = match self.engine.remote() {
-            _ if !self.network => Reach::OwnAddress,
+            _ if !way_out => Reach::OwnAddress,
             Some(machine) => Reach::Machine(machine),
             None => Reach::Loopback,
         };
-        let network = Arc::clone(&prepared.network);
         let plan = container::Plan {
             name: format!(
                 "archipelago-{}-{:08x}",
                 plain_name(&request.trial),
                 fastrand::u32(..)
             ),
-            body: self.body(&request.trial, network.name(), &reach, &prepared.image),
+            body: self.body(&body::Occasion {
+                trial: &request.trial,
+                image,
+                facts: &facts,
+                network: network.name(),
+                reach: &reach,
+                limits: &limits,
+                needs,
+            }),
             network,
             host: match reach {
                 Reach::Loopback => Some("127.0.0.1".to_owned()),
@@ -229,7 +264,7 @@ impl DockerSandbox {
             },
             log,
             log_path: request.log,
-            limits: self.limits.clone(),
+            limits,
             waits: self.waits.clone(),
             client: self.client.clone(),
             keep: self.keep,

@@ -13,11 +13,13 @@ use tokio::process::{ChildStdin, Command};
 use tokio::sync::oneshot;
 
 use super::folder::TrialFolder;
+use super::isolation::{self, Bubblewrap};
 use super::{ProcessLimits, ProcessSandbox, session};
-use crate::SandboxError;
 use crate::life::{Life, Watch};
 use crate::log;
 use crate::running::{StopKind, Stopped};
+use crate::sandbox::{APPS_DATA, FILESYSTEM};
+use crate::{Needs, SandboxError};
 
 /// How long a destructor may block until killed processes have disappeared.
 const KILL_IN_DROP: Duration = Duration::from_millis(500);
@@ -33,22 +35,108 @@ pub(crate) struct ProcessGuard {
     limits: ProcessLimits,
     stopped: bool,
     folder: Option<TrialFolder>,
-    roots: (PathBuf, PathBuf),
+    /// `None` where the environment sees its roots at their usual places.
+    roots: Option<(PathBuf, PathBuf)>,
+}
+
+/// What is started, and the folder that it needs.
+pub(super) struct Prepared {
+    command: Command,
+    folder: TrialFolder,
+    roots: Option<(PathBuf, PathBuf)>,
 }
 
 impl ProcessSandbox {
-    /// Starts the program with `folder`, its output appended to `log`.
-    pub(super) async fn spawn(
+    /// The command of an environment in `folder`, inside `bubblewrap` if there is one.
+    pub(super) async fn command(
         &self,
         folder: TrialFolder,
+        bubblewrap: Option<&Bubblewrap>,
+        needs: &Needs,
+    ) -> Result<Prepared, SandboxError> {
+        let at = |source| SandboxError::Folder {
+            what: "the view of the machine for",
+            path: self.program.clone(),
+            source,
+        };
+        let Some(bubblewrap) = bubblewrap else {
+            let mut command = Command::new(&self.program);
+            let roots = (
+                folder.filesystem().to_owned(),
+                folder.apps_data().to_owned(),
+            );
+            let path = self.search_path(&folder.bin()).map_err(at)?;
+            self.describe(&mut command, needs)
+                .env("PATH", path)
+                .env("TMPDIR", folder.temporary())
+                .env("FILESYSTEM_ROOT", &roots.0)
+                .env("APPS_DATA_ROOT", &roots.1);
+            return Ok(Prepared {
+                command,
+                folder,
+                roots: Some(roots),
+            });
+        };
+        let (root, mounts) = (self.temporary_root.clone(), needs.mounts.clone());
+        let home = self.variable("HOME").map(PathBuf::from);
+        let put_together = move || {
+            let root = root.canonicalize()?;
+            let arguments = isolation::arguments(&folder, &root, home.as_deref(), &mounts)?;
+            Ok((folder, arguments))
+        };
+        let (folder, arguments) = tokio::task::spawn_blocking(put_together)
+            .await
+            .map_err(std::io::Error::other)
+            .and_then(|made| made)
+            .map_err(at)?;
+        let mut command = Command::new(bubblewrap.program());
+        command.args(arguments).arg(&self.program);
+        let path = self.search_path(Path::new(isolation::BIN)).map_err(at)?;
+        self.describe(&mut command, needs)
+            .env("PATH", path)
+            .env("TMPDIR", "/tmp")
+            .env("FILESYSTEM_ROOT", FILESYSTEM)
+            .env("APPS_DATA_ROOT", APPS_DATA);
+        Ok(Prepared {
+            command,
+            folder,
+            roots: None,
+        })
+    }
+
+    /// Arguments and variables that do not depend on the place.
+    fn describe<'c>(&self, command: &'c mut Command, needs: &Needs) -> &'c mut Command {
+        command
+            .args(&self.args)
+            .args([
+                "--host",
+                "127.0.0.1",
+                "--port",
+                "0",
+                "--stop-on-stdin-close",
+            ])
+            .env_clear()
+            .envs(needs.variables.iter().map(|(name, value)| (name, value)))
+            .envs(self.variables.iter().map(|(name, value)| (name, value)))
+    }
+
+    /// Starts what was prepared, its output appended to `log`.
+    pub(super) async fn spawn(
+        &self,
+        prepared: Prepared,
         log: &Path,
     ) -> Result<ProcessGuard, SandboxError> {
+        let Prepared {
+            command,
+            folder,
+            roots,
+        } = prepared;
         let file = log::open(log).await?;
         let spawn_error = |source| SandboxError::Spawn {
             program: self.program.clone(),
             source,
         };
-        let (mut child, output) = self.spawn_child(&folder).map_err(spawn_error)?;
+        let (mut child, output) = spawn_child(command).map_err(spawn_error)?;
         let id = child.id().and_then(|id| i32::try_from(id).ok());
         let session = Pid::from_raw(
             id.ok_or_else(|| spawn_error(std::io::Error::other("it has no process id")))?,
@@ -82,55 +170,16 @@ impl ProcessSandbox {
             address,
             limits: self.limits.clone(),
             stopped: false,
-            roots: (
-                folder.filesystem().to_owned(),
-                folder.apps_data().to_owned(),
-            ),
+            roots,
             folder: Some(folder),
         })
     }
 
-    fn spawn_child(
-        &self,
-        folder: &TrialFolder,
-    ) -> std::io::Result<(Box<dyn ChildWrapper>, pipe::Receiver)> {
-        // One pipe for both streams, so that the log has the lines in the order of printing.
-        let (reader, writer) = std::io::pipe()?;
-        let output = pipe::Receiver::from_owned_fd(reader.into())?;
-        let mut command = Command::new(&self.program);
-        command
-            .args(&self.args)
-            .args([
-                "--host",
-                "127.0.0.1",
-                "--port",
-                "0",
-                "--stop-on-stdin-close",
-            ])
-            .env_clear()
-            .envs(self.variables.iter().map(|(name, value)| (name, value)))
-            .env("PATH", self.search_path(&folder.bin())?)
-            .env("TMPDIR", folder.temporary())
-            .env("FILESYSTEM_ROOT", folder.filesystem())
-            .env("APPS_DATA_ROOT", folder.apps_data())
-            .stdin(Stdio::piped())
-            .stdout(writer.try_clone()?)
-            .stderr(writer)
-            .kill_on_drop(true);
-        // The command owns the writing ends; they close with it at the end of this function.
-        let child = CommandWrap::from(command).wrap(ProcessSession).spawn()?;
-        Ok((child, output))
-    }
-
     /// The folder of our programs, then the inherited search path.
     fn search_path(&self, bin: &Path) -> std::io::Result<OsString> {
-        let inherited = self.variables.iter().rev().find(|(name, _)| name == "PATH");
-        let mut folders = vec![bin.to_owned()];
-        folders.extend(
-            inherited
-                .into_iter()
-                .flat_map(|(_, path)| std::env::split_paths(path)),
-        );
+        let inherited = self.variable("PATH").into_iter();
+        let folders =
+            std::iter::once(bin.to_owned()).chain(inherited.flat_map(std::env::split_paths));
         std::env::join_paths(folders).map_err(std::io::Error::other)
     }
 }
@@ -141,9 +190,10 @@ impl ProcessGuard {
         &self.life
     }
 
-    /// The folders of `filesystem` and `.apps_data`.
-    pub(crate) fn roots(&self) -> (&Path, &Path) {
-        (&self.roots.0, &self.roots.1)
+    /// The folders of `filesystem` and `.apps_data`, where they are not at their usual places.
+    pub(crate) fn roots(&self) -> Option<(&Path, &Path)> {
+        let (filesystem, apps_data) = self.roots.as_ref()?;
+        Some((filesystem, apps_data))
     }
 
     /// The address that the process prints, or why there is none.
@@ -190,12 +240,12 @@ impl ProcessGuard {
         if life.ended_within(self.limits.stop_asked).await.is_some() {
             return StopKind::Asked;
         }
+        let limit = tokio::time::Instant::now() + self.limits.stop_terminated;
         session::terminate(self.session);
-        if life
-            .ended_within(self.limits.stop_terminated)
-            .await
-            .is_some()
-        {
+        let ended = life.ended_within(self.limits.stop_terminated).await;
+        if ended.is_some() {
+            // Bubblewrap is gone at once; what it started may still be putting things in order.
+            self.gone_until(limit).await;
             return StopKind::Terminated;
         }
         session::kill_members(self.session);
@@ -204,10 +254,21 @@ impl ProcessGuard {
         StopKind::Killed
     }
 
+    /// Waits until nothing of the session lives, at most until `limit`.
+    async fn gone_until(&self, limit: tokio::time::Instant) {
+        while session::is_alive(self.session) && tokio::time::Instant::now() < limit {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    }
+
     /// Kills what the process left running; a remark if there was anything.
     async fn end_members(&self) -> Vec<String> {
         let session = self.session;
         let limit = tokio::time::Instant::now() + self.limits.stop_killed;
+        if self.roots.is_none() {
+            // The system ends everything in a view of its own with it, only a moment later.
+            self.gone_until(limit).await;
+        }
         let first = session::kill_members(session);
         let mut left = first;
         while left > 0 && tokio::time::Instant::now() < limit {
@@ -242,6 +303,21 @@ impl Drop for ProcessGuard {
             session::kill_and_wait(self.session, KILL_IN_DROP);
         }
     }
+}
+
+/// Starts `command` in a session of its own; its output comes from one pipe for both streams, so
+/// that the log has the lines in the order of printing.
+fn spawn_child(mut command: Command) -> std::io::Result<(Box<dyn ChildWrapper>, pipe::Receiver)> {
+    let (reader, writer) = std::io::pipe()?;
+    let output = pipe::Receiver::from_owned_fd(reader.into())?;
+    command
+        .stdin(Stdio::piped())
+        .stdout(writer.try_clone()?)
+        .stderr(writer)
+        .kill_on_drop(true);
+    // The command owns the writing ends; they close with it at the end of this function.
+    let child = CommandWrap::from(command).wrap(ProcessSession).spawn()?;
+    Ok((child, output))
 }
 
 /// `exit status 3` or `signal 9 (SIGKILL)`.

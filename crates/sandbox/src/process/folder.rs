@@ -11,6 +11,7 @@
 //! A process that is killed leaves its folders behind, with a lock that nobody holds: the next
 //! start removes those.
 
+use std::ffi::OsStr;
 use std::fs::{self, DirBuilder, File};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as _};
@@ -110,6 +111,11 @@ impl Drop for TrialFolder {
     }
 }
 
+/// Whether a name is that of a folder of this kind.
+pub(crate) fn is_trial_folder(name: &OsStr) -> bool {
+    name.to_string_lossy().starts_with(PREFIX)
+}
+
 /// A name that is safe as part of a file name, and of a container's.
 pub(crate) fn plain_name(trial: &str) -> String {
     let plain = |c: char| {
@@ -137,7 +143,7 @@ fn remove_abandoned(root: &Path, user: u32) {
         return;
     };
     for entry in entries.flatten() {
-        let ours = entry.file_name().to_string_lossy().starts_with(PREFIX)
+        let ours = is_trial_folder(&entry.file_name())
             // Not following links: only a folder of our own user counts.
             && entry.metadata().is_ok_and(|data| data.is_dir() && data.uid() == user);
         if !ours {

@@ -2,6 +2,7 @@
 
 mod child;
 mod folder;
+mod isolation;
 mod session;
 
 use std::ffi::{OsStr, OsString};
@@ -10,6 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::BoxFuture;
+use tokio::sync::OnceCell;
 
 use crate::client::{ClientSettings, EnvironmentClient};
 use crate::log::LogLimits;
@@ -18,6 +20,8 @@ use crate::{RunningEnvironment, Sandbox, SandboxError, StartRequest};
 pub(crate) use child::ProcessGuard;
 use folder::TrialFolder;
 pub(crate) use folder::plain_name;
+use isolation::Bubblewrap;
+pub use isolation::Isolation;
 
 /// Starts each environment as a process with temporary roots and a free port of its own.
 ///
@@ -35,12 +39,16 @@ pub struct ProcessSandbox {
     /// Where the folders of the trials are made. Default: the system's folder for temporary
     /// files.
     pub temporary_root: PathBuf,
+    /// Whether environments get a view of the machine of their own. Default no.
+    pub isolation: Isolation,
     /// Leaves the folder of each trial in place when its environment stops.
     pub keep: bool,
     /// Waits and sizes.
     pub limits: ProcessLimits,
     /// Limits of the client.
     pub client: ClientSettings,
+    /// Whether bubblewrap works here; asked once.
+    bubblewrap: Arc<OnceCell<Result<Bubblewrap, String>>>,
 }
 
 /// The limits of a [`ProcessSandbox`].
@@ -124,9 +132,11 @@ impl ProcessSandbox {
             programs: Vec::new(),
             variables: Vec::new(),
             temporary_root: std::env::temp_dir(),
+            isolation: Isolation::default(),
             keep: false,
             limits: ProcessLimits::default(),
             client: ClientSettings::default(),
+            bubblewrap: Arc::default(),
         }
     }
 
@@ -160,19 +170,63 @@ impl ProcessSandbox {
         &self,
         request: StartRequest,
     ) -> Result<RunningEnvironment, SandboxError> {
+        let mut remarks: Vec<String> = request.needs.without_containers().into_iter().collect();
+        let (bubblewrap, remark) = self.isolated().await?;
+        remarks.extend(remark);
+        if bubblewrap.is_none() {
+            request
+                .needs
+                .refuse_mounts("a process without bubblewrap")?;
+        }
         let folder = self.make_folder(request.trial).await?;
-        let mut guard = self.spawn(folder, &request.log).await?;
+        let command = self.command(folder, bubblewrap, &request.needs).await?;
+        let mut guard = self.spawn(command, &request.log).await?;
         let started = tokio::select! {
             () = request.cancel.cancelled() => Err(SandboxError::Cancelled),
             ready = self.wait_until_ready(&mut guard) => ready,
         };
         match started {
-            Ok(client) => Ok(RunningEnvironment::process(client, Box::new(guard))),
+            Ok(client) => Ok(RunningEnvironment::process(
+                client,
+                Box::new(guard),
+                remarks,
+            )),
             Err(error) => {
                 guard.stop().await;
                 Err(error)
             }
         }
+    }
+
+    /// The bubblewrap to use, and what the log should say about it.
+    async fn isolated(&self) -> Result<(Option<&Bubblewrap>, Option<String>), SandboxError> {
+        if self.isolation == Isolation::None {
+            return Ok((None, None));
+        }
+        let path = self.variable("PATH");
+        let found = self.bubblewrap.get_or_init(|| Bubblewrap::find(path)).await;
+        match (found, self.isolation) {
+            (Ok(bubblewrap), _) => {
+                let remark = format!("the environment is isolated by {}", bubblewrap.version());
+                Ok((Some(bubblewrap), Some(remark)))
+            }
+            (Err(reason), Isolation::Bubblewrap) => Err(SandboxError::Unsupported(format!(
+                "the environment cannot be isolated: {reason}"
+            ))),
+            (Err(reason), _) => Ok((
+                None,
+                Some(format!(
+                    "the environment is not isolated from this machine, it only has roots of its \
+                     own: {reason}"
+                )),
+            )),
+        }
+    }
+
+    /// The value of an inherited or set variable.
+    fn variable(&self, name: &str) -> Option<&OsStr> {
+        let mut values = self.variables.iter().rev();
+        values.find_map(|(known, value)| (known == name).then_some(value.as_os_str()))
     }
 
     async fn make_folder(&self, trial: String) -> Result<TrialFolder, SandboxError> {

@@ -26,6 +26,11 @@ pub(crate) fn kill_members(session: Pid) -> usize {
     members.len()
 }
 
+/// Whether anything of `session` lives.
+pub(crate) fn is_alive(session: Pid) -> bool {
+    !members(session).is_empty()
+}
+
 /// Kills `session` until nothing of it is left, for at most `limit`; blocks.
 ///
 /// For destructors, where nothing can be awaited.

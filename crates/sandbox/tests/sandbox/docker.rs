@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use formats::owner::Owner;
 use sandbox::{
-    BindMount, BuildNews, DockerSandbox, Engine, ImageBuild, RunningEnvironment, Sandbox as _,
-    SandboxError, StartRequest, StopKind,
+    BindMount, BuildNews, DockerSandbox, Engine, ImageBuild, Needs, RunningEnvironment,
+    Sandbox as _, SandboxError, StartRequest, StopKind,
 };
 use serde_json::json;
 
@@ -133,6 +133,77 @@ async fn a_container_is_locked_up_reached_over_loopback_and_removed() {
 
     drop(sandbox);
     assert!(engine.orders.lock().unwrap().networks.is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_task_needs_counts_where_the_operator_says_nothing() {
+    let stub = Stub::start(Script::default()).await;
+    let engine = FakeEngine::start(good(&stub));
+    let mut needs = Needs::default();
+    needs.image = Some("of-the-task:2".to_owned());
+    needs.variables = vec![("MODE".to_owned(), "strict".to_owned())];
+    needs.mounts = vec![BindMount {
+        source: "/tasks/1/servers".into(),
+        target: "/app/mcp_servers".to_owned(),
+        writable: false,
+    }];
+    needs.resources.memory_bytes = Some(1 << 30);
+    needs.resources.cpus = Some(0.5);
+    let mut by_task = DockerSandbox::by_task(Engine::new(Some(engine.host())));
+    by_task.fixed.memory_bytes = Some(128 << 20);
+    let request_of = |needs: &Needs| request(&engine).with_needs(needs.clone());
+    let running = by_task.start(request_of(&needs)).await.unwrap();
+    {
+        let orders = engine.orders.lock().unwrap();
+        assert_eq!(orders.body["Image"], "of-the-task:2");
+        let env = json!(["HOST=0.0.0.0", "PORT=8080", "MODE=strict"]);
+        assert_eq!(orders.body["Env"], env);
+        let host = &orders.body["HostConfig"];
+        assert_eq!(host["Memory"], 128 << 20);
+        assert_eq!(host["NanoCpus"], 500_000_000);
+        assert_eq!(host["PidsLimit"], 2048);
+        let mounts = json!([{"Target": "/app/mcp_servers", "Source": "/tasks/1/servers",
+                             "Type": "bind", "ReadOnly": true}]);
+        assert_eq!(host["Mounts"], mounts);
+    }
+    running.stop().await;
+
+    // An image of the operator wins, and a task without needs gets the default one.
+    let of_operator = sandbox(&engine);
+    of_operator
+        .start(request_of(&needs))
+        .await
+        .unwrap()
+        .stop()
+        .await;
+    assert_eq!(engine.orders.lock().unwrap().body["Image"], "an-image");
+    by_task.start(request(&engine)).await.unwrap().stop().await;
+    assert_eq!(
+        engine.orders.lock().unwrap().body["Image"],
+        sandbox::DEFAULT_IMAGE
+    );
+    engine.assert_nothing_left();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_remote_engine_cannot_show_folders_of_this_machine() {
+    let mut needs = Needs::default();
+    needs.mounts = vec![BindMount {
+        source: "/tasks/1/servers".into(),
+        target: "/app".to_owned(),
+        writable: false,
+    }];
+    let engine = FakeEngine::start(Orders::default());
+    let sandbox = DockerSandbox::by_task(Engine::new(Some("tcp://192.0.2.1:2375".to_owned())));
+    let error = sandbox
+        .start(request(&engine).with_needs(needs))
+        .await
+        .unwrap_err();
+    assert!(matches!(error, SandboxError::Unsupported(_)), "{error}");
+    assert!(
+        error.to_string().contains("the engine on `192.0.2.1`"),
+        "{error}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

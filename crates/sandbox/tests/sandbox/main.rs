@@ -13,6 +13,7 @@ mod client;
 mod containers;
 mod docker;
 mod engine;
+mod isolation;
 mod process;
 mod real;
 mod stub;

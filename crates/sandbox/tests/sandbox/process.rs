@@ -10,12 +10,12 @@ use sandbox::{
 };
 
 /// A place for one test: where sandboxes make their folders, and where scripts leave notes.
-struct Place {
+pub(crate) struct Place {
     folder: tempfile::TempDir,
 }
 
 impl Place {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         for name in ["roots", "notes"] {
             std::fs::create_dir(folder.path().join(name)).unwrap();
@@ -23,20 +23,20 @@ impl Place {
         Self { folder }
     }
 
-    fn notes(&self) -> PathBuf {
+    pub(crate) fn notes(&self) -> PathBuf {
         self.folder.path().join("notes")
     }
 
-    fn log(&self) -> PathBuf {
+    pub(crate) fn log(&self) -> PathBuf {
         self.folder.path().join("trial/environment.log")
     }
 
-    fn request(&self) -> StartRequest {
+    pub(crate) fn request(&self) -> StartRequest {
         StartRequest::new("task-1", self.log())
     }
 
     /// A sandbox whose environment is this shell script.
-    fn sandbox(&self, script: &str) -> ProcessSandbox {
+    pub(crate) fn sandbox(&self, script: &str) -> ProcessSandbox {
         let mut sandbox = ProcessSandbox::new("/bin/sh", ["-c", script, "environment"])
             .inherit(std::env::vars_os())
             .with_variable("NOTES", self.notes());
@@ -55,7 +55,7 @@ impl Place {
         std::fs::read_to_string(path).unwrap().trim().to_owned()
     }
 
-    fn assert_no_folder_left(&self) {
+    pub(crate) fn assert_no_folder_left(&self) {
         let left: Vec<_> = std::fs::read_dir(self.folder.path().join("roots"))
             .unwrap()
             .map(|entry| entry.unwrap().path())
@@ -64,7 +64,7 @@ impl Place {
     }
 }
 
-async fn eventually(mut holds: impl FnMut() -> bool) {
+pub(crate) async fn eventually(mut holds: impl FnMut() -> bool) {
     let begin = Instant::now();
     while !holds() {
         assert!(
