@@ -111,6 +111,70 @@ fn eight_trials_run_side_by_side() {
     assert_eq!(summary.mean_score, Some(1.0));
 }
 
+/// `docker compose` as the machine has it: a plugin, or the program of its own that came before.
+fn compose() -> Option<Vec<&'static str>> {
+    let spellings = [vec!["docker", "compose"], vec!["docker-compose"]];
+    spellings.into_iter().find(|words| {
+        let version = Command::new(words[0])
+            .args(&words[1..])
+            .arg("version")
+            .output();
+        version.is_ok_and(|version| version.status.success())
+    })
+}
+
+#[test]
+fn the_compose_file_starts_an_environment() {
+    if image().is_none() {
+        return;
+    }
+    let Some(compose) = compose() else {
+        let required = std::env::var_os("ARCHIPELAGO_REQUIRE").is_some_and(|value| value == "all");
+        assert!(!required, "there is no docker compose");
+        eprintln!("SKIPPED: there is no docker compose");
+        return;
+    };
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../compose.yaml");
+    let project = format!("archipelago-test-{}", std::process::id());
+    let call = |args: &[&str]| {
+        let output = Command::new(compose[0])
+            .args(&compose[1..])
+            .args(["--file", file, "--project-name", &project])
+            .args(args)
+            .env("PUBLISH", "127.0.0.1:0")
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        let printed = String::from_utf8_lossy(&output.stdout).trim().to_owned();
+        (output.status.success(), printed, said)
+    };
+    let (started, _, said) = call(&["up", "--detach", "--no-build"]);
+    let (_, address, _) = call(&["port", "environment", "8080"]);
+    let healthy = std::iter::repeat_with(|| {
+        std::thread::sleep(std::time::Duration::from_millis(200));
+        let check = [
+            "exec",
+            "-T",
+            "environment",
+            "archipelago-env",
+            "healthcheck",
+        ];
+        call(&check).0
+    })
+    .take(50)
+    .any(|healthy| healthy);
+    let ended = run(
+        &example("simple_task"),
+        &tempfile::tempdir().unwrap().path().join("run"),
+        &["--sandbox", &format!("http://{address}")],
+    );
+    let (stopped, _, _) = call(&["down", "--volumes"]);
+    assert!(started, "{said}");
+    assert!(healthy, "the container does not become healthy");
+    assert_eq!(ended.code, 0, "{}\n{}", ended.stdout, ended.stderr);
+    assert!(stopped);
+}
+
 #[test]
 fn without_an_engine_the_trial_fails_as_infrastructure() {
     let folder = tempfile::tempdir().unwrap();

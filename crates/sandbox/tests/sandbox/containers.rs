@@ -7,7 +7,7 @@ use std::time::Duration;
 use formats::apps::AppsConfig;
 use formats::owner::Owner;
 use sandbox::{
-    DEFAULT_IMAGE, DockerSandbox, Engine, RunningEnvironment, Sandbox as _, StartRequest,
+    DEFAULT_IMAGE, DockerSandbox, Engine, RunningEnvironment, Sandbox as _, StartRequest, StopKind,
 };
 use snapshot::World;
 
@@ -242,6 +242,57 @@ async fn eight_side_by_side_do_not_meet() {
     assert_eq!(addresses.len(), 8);
     assert_eq!(containers_of(&trial).len(), 8);
     futures::future::join_all(running.into_iter().map(RunningEnvironment::stop)).await;
+    assert!(containers_of(&trial).is_empty());
+}
+
+/// Passes connections at an address of the engine's bridge on to its socket, as an engine on
+/// another machine would be reached.
+async fn forward(bridge: &str) -> String {
+    let listener = tokio::net::TcpListener::bind((bridge, 0)).await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let socket = std::env::var("DOCKER_HOST").unwrap_or_default();
+    let socket = socket
+        .strip_prefix("unix://")
+        .unwrap_or("/var/run/docker.sock");
+    let socket = socket.to_owned();
+    tokio::spawn(async move {
+        while let Ok((mut client, _)) = listener.accept().await {
+            let mut engine = tokio::net::UnixStream::connect(&socket).await.unwrap();
+            tokio::spawn(async move {
+                let _ = tokio::io::copy_bidirectional(&mut client, &mut engine).await;
+            });
+        }
+    });
+    format!("tcp://{address}")
+}
+
+#[tokio::test]
+async fn an_engine_at_another_address_is_worked_with_all_the_same() {
+    if sandbox().is_none() {
+        return;
+    }
+    let format = "{{(index .IPAM.Config 0).Gateway}}";
+    let bridge = docker(&["network", "inspect", "bridge", "--format", format]).unwrap();
+    let engine = Engine::new(Some(forward(&bridge).await));
+    let image = std::env::var("ARCHIPELAGO_TEST_IMAGE").unwrap_or_else(|_| DEFAULT_IMAGE.into());
+    let sandbox = DockerSandbox::new(engine, image);
+    let place = tempfile::tempdir().unwrap();
+    let trial = unique("remote");
+    let running = sandbox.start(request(&trial, place.path())).await.unwrap();
+    let base = format!("http://{bridge}:");
+    assert!(
+        running.base_url().starts_with(&base),
+        "{}",
+        running.base_url()
+    );
+    let client = running.client();
+    client
+        .populate_world(&world(place.path(), 1000))
+        .await
+        .unwrap();
+    let applied = client.apps(&files()).await.unwrap();
+    assert_eq!(applied.servers, ["files"]);
+    assert_eq!(running.stop().await.kind, StopKind::Terminated);
     assert!(containers_of(&trial).is_empty());
 }
 
