@@ -1,6 +1,5 @@
 //! How far a run came, read from its events.
 
-use std::collections::HashSet;
 use std::time::Duration;
 
 use formats::Object;
@@ -35,7 +34,8 @@ pub struct Checkpoint {
     /// The number of the last step, and whether it has a reply.
     step: (u64, bool),
     calls: Vec<PastCall>,
-    begun: HashSet<String>,
+    /// Pictures of results that are not in the conversation yet, each with its result.
+    deferred: Vec<(Message, Vec<Message>)>,
     /// The last reply, as long as nothing but results followed.
     last_reply: Option<Reply>,
     /// The last answer to a call, not counted yet: the one that holds the final answer is not.
@@ -121,7 +121,7 @@ impl Checkpoint {
     #[must_use]
     pub fn into_trajectory(mut self) -> Trajectory {
         self.count_last_answer();
-        let (status, error) = match (self.end, &self.answer) {
+        let (status, error) = match (self.end.take(), &self.answer) {
             (Some(end), _) => end,
             (None, Some(_)) => (AgentStatus::Completed, None),
             (None, None) => {
@@ -135,6 +135,12 @@ impl Checkpoint {
             }
         };
         self.conversation.close_calls();
+        if self.answer.is_none() {
+            for picture in self.take_deferred() {
+                self.count_pictures(&picture);
+                self.conversation.push(picture);
+            }
+        }
         let (final_answer, answer_status) = self.answer.unzip();
         Trajectory {
             messages: self.conversation.into_record(),
@@ -187,6 +193,7 @@ impl Checkpoint {
     pub(crate) fn restore(mut self) -> Restored {
         self.count_last_answer();
         let steps = self.steps();
+        let deferred = self.take_deferred();
         let open_turn = self
             .last_reply
             .and_then(|reply| reply.open_turn(&self.conversation));
@@ -195,10 +202,11 @@ impl Checkpoint {
             usage: self.usage,
             earlier: Earlier {
                 steps,
+                step_begun: !self.step.1,
                 worked: seconds(self.began.map_or(0.0, |began| self.elapsed - began)),
                 calls: self.calls,
                 open_turn,
-                begun: self.begun,
+                deferred,
             },
         }
     }
@@ -216,7 +224,7 @@ impl Checkpoint {
             began: None,
             step: (0, true),
             calls: Vec::new(),
-            begun: HashSet::new(),
+            deferred: Vec::new(),
             last_reply: None,
             uncounted: None,
             answer: None,
@@ -237,6 +245,7 @@ impl Checkpoint {
                 self.began.get_or_insert(event.elapsed);
             }
             EventKind::StepStarted => {
+                self.deferred.clear();
                 self.step = (event.step.unwrap_or(self.step.0 + 1), false);
                 self.last_reply = None;
             }
@@ -254,13 +263,19 @@ impl Checkpoint {
             }),
             EventKind::Message { message } => {
                 self.last_reply = None;
+                self.no_longer_deferred(message);
                 self.count_pictures(message);
                 self.conversation.push(message.clone());
             }
             EventKind::ToolCall { call } => {
-                self.begun.insert(call.id.clone());
+                self.conversation.begin(&call.id);
             }
-            EventKind::ToolResult { message, .. } => {
+            EventKind::ToolResult {
+                message, pictures, ..
+            } => {
+                if !pictures.is_empty() {
+                    self.deferred.push((message.clone(), pictures.clone()));
+                }
                 self.uncounted = Some(message.clone());
                 self.count_pictures(message);
                 self.conversation.push(message.clone());
@@ -296,6 +311,26 @@ impl Checkpoint {
             self.conversation.push(reply.message.clone());
             self.last_reply = Some(reply);
         }
+    }
+
+    /// A message that was among the deferred ones has joined the conversation.
+    fn no_longer_deferred(&mut self, message: &Message) {
+        for (_, pictures) in &mut self.deferred {
+            if let Some(place) = pictures.iter().position(|picture| picture == message) {
+                pictures.remove(place);
+                return;
+            }
+        }
+    }
+
+    /// Pictures that are not in the conversation yet, in the order of their calls.
+    fn take_deferred(&mut self) -> Vec<Message> {
+        let mut deferred = std::mem::take(&mut self.deferred);
+        deferred.sort_by_key(|(result, _)| self.conversation.began_as(result));
+        deferred
+            .into_iter()
+            .flat_map(|(_, pictures)| pictures)
+            .collect()
     }
 
     fn count_last_answer(&mut self) {

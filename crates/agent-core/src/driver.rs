@@ -124,6 +124,7 @@ pub async fn run(agents: &Agents, input: RunInput) -> Result<Trajectory, AgentCo
         unanswered: 0,
         earlier: start.earlier,
         pictures: ImagePolicy::default(),
+        between_steps: input.between_steps,
         surroundings,
     };
     run.settle_lost_calls();

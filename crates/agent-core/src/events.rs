@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use formats::event::{Event, EventKind, FORMAT_VERSION};
+use futures::future::BoxFuture;
 
 /// Someone who follows a run.
 ///
@@ -14,6 +15,13 @@ use formats::event::{Event, EventKind, FORMAT_VERSION};
 pub trait Observer: Send + Sync {
     /// Something happened.
     fn event(&self, event: &Event);
+}
+
+/// Something that is done before each model call, when every call of the turn before is answered
+/// and none is on its way: such as saving the world, so that it fits the events up to there.
+pub trait BetweenSteps: Send + Sync {
+    /// The run waits until it is done. `next_seq` is the number of the next event.
+    fn between_steps(&self, next_seq: u64) -> BoxFuture<'_, ()>;
 }
 
 /// The observer that does not listen.
@@ -190,6 +198,11 @@ impl Recorder {
         };
         place.0 += 1;
         self.observer.event(&event);
+    }
+
+    /// The number of the next event.
+    pub(crate) fn next_seq(&self) -> u64 {
+        self.place.lock().unwrap_or_else(PoisonError::into_inner).0
     }
 
     pub(crate) fn warn(&self, message: impl Into<String>) {

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use crate::checkpoint::Checkpoint;
-use crate::events::{NoObserver, Observer};
+use crate::events::{BetweenSteps, NoObserver, Observer};
 use crate::tools::ToolSources;
 
 /// Limit around a whole run, outside the agent's own `timeout`: 22.5 hours
@@ -44,6 +44,8 @@ pub struct RunInput {
     pub cancel: CancellationToken,
     /// Who follows the run.
     pub observer: Arc<dyn Observer>,
+    /// What is done before each model call.
+    pub between_steps: Option<Arc<dyn BetweenSteps>>,
     /// Limit around the whole run; [`DEFAULT_LIMIT`] unless set.
     pub limit: Duration,
     /// Where an earlier process left this run; see [`RunInput::continue_from`].
@@ -67,6 +69,7 @@ impl RunInput {
             inner_agent_config: None,
             cancel: CancellationToken::new(),
             observer: Arc::new(NoObserver),
+            between_steps: None,
             limit: DEFAULT_LIMIT,
             checkpoint: None,
         }

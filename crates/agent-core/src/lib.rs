@@ -7,7 +7,6 @@
 //!
 //! The library reads no environment variables and sets up no logging.
 
-mod blobs;
 mod checkpoint;
 mod compaction;
 mod driver;
@@ -25,19 +24,24 @@ mod subagent;
 mod toolbelt;
 mod tools;
 
-pub use blobs::BlobFolder;
 pub use checkpoint::Checkpoint;
 pub use driver::run;
-pub use events::{EventLog, NoObserver, Observer, Observers};
+pub use events::{BetweenSteps, EventLog, NoObserver, Observer, Observers};
 pub use images::{FetchLimits, ImageFetchError, ImageFetcher};
 pub use input::{DEFAULT_LIMIT, RunInput};
 pub use loop_agent::{AccountingMode, LoopAgent, LoopAgentConfig};
 pub use rebuild::{read_events, rebuild};
 pub use registry::{Agent, AgentConfigError, Agents, ResolvedAgent};
-pub use run::{Answer, CallLimits, Run, RunContext, Turn, TurnKind, Unusable, model_failure};
+pub use run::{
+    Answer, CallLimits, Concurrency, Run, RunContext, Shorten, Turn, TurnKind, Unusable,
+    model_failure,
+};
 pub use settings::Seconds;
 pub use single_shot::{SingleShot, SingleShotConfig};
 pub use spans::GEN_AI_CONVENTIONS;
 pub use subagent::{AgentTool, SUBAGENT_STEPS, Subagent};
 pub use toolbelt::{ReactToolbeltAgent, ReactToolbeltConfig};
-pub use tools::{FunctionTool, McpEndpoint, McpLimits, Tool, ToolContent, ToolOutput, ToolSources};
+pub use tools::{
+    FunctionTool, McpEndpoint, McpLimits, Tool, ToolContent, ToolOutput, ToolSources,
+    shorten_output,
+};

@@ -14,7 +14,7 @@ use serde::de::DeserializeOwned;
 
 use crate::loop_agent::LoopAgent;
 use crate::run::{Answer, Run};
-use crate::settings;
+use crate::settings::{self, Ranges};
 use crate::single_shot::SingleShot;
 use crate::toolbelt::ReactToolbeltAgent;
 
@@ -101,6 +101,7 @@ impl From<&AgentConfigError> for Failure {
 #[derive(Clone, Default)]
 pub struct Agents {
     agents: Vec<Arc<dyn Registered>>,
+    ranges: Ranges,
 }
 
 impl Agents {
@@ -119,6 +120,15 @@ impl Agents {
             .register(ReactToolbeltAgent)
             .register(SingleShot);
         agents
+    }
+
+    /// Refuses settings outside their documented range, and those that do not fit their type. Unless
+    /// this is asked for, the former are used as they are given, with a warning, since existing tasks
+    /// rely on it, and some of the latter fall back to their default.
+    #[must_use]
+    pub fn enforce_ranges(mut self) -> Self {
+        self.ranges = Ranges::Enforced;
+        self
     }
 
     /// Adds an agent; one with the same id is replaced.
@@ -151,7 +161,7 @@ impl Agents {
                 known: known.join(", "),
             });
         };
-        Arc::clone(agent).bind(&config.agent_config_values)
+        Arc::clone(agent).bind(&config.agent_config_values, self.ranges)
     }
 
     fn find(&self, id: &str) -> Option<&Arc<dyn Registered>> {
@@ -209,7 +219,11 @@ impl std::fmt::Debug for ResolvedAgent {
 trait Registered: Send + Sync {
     fn id(&self) -> &'static str;
     fn schema(&self) -> Schema;
-    fn bind(self: Arc<Self>, values: &Object) -> Result<ResolvedAgent, AgentConfigError>;
+    fn bind(
+        self: Arc<Self>,
+        values: &Object,
+        ranges: Ranges,
+    ) -> Result<ResolvedAgent, AgentConfigError>;
 }
 
 impl<A: Agent> Registered for A {
@@ -221,13 +235,17 @@ impl<A: Agent> Registered for A {
         schemars::schema_for!(A::Config)
     }
 
-    fn bind(self: Arc<Self>, values: &Object) -> Result<ResolvedAgent, AgentConfigError> {
+    fn bind(
+        self: Arc<Self>,
+        values: &Object,
+        ranges: Ranges,
+    ) -> Result<ResolvedAgent, AgentConfigError> {
         let id = Agent::id(&*self);
-        let (config, warnings) =
-            settings::read::<A::Config>(values).map_err(|reason| AgentConfigError::Setting {
-                agent: id.to_owned(),
-                reason,
-            })?;
+        let read = settings::read::<A::Config>(values, ranges);
+        let (config, warnings) = read.map_err(|reason| AgentConfigError::Setting {
+            agent: id.to_owned(),
+            reason,
+        })?;
         Ok(ResolvedAgent {
             id,
             timeout: self.timeout(&config),

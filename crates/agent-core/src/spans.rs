@@ -2,9 +2,10 @@
 //!
 //! With the feature `otel` a run opens `tracing` spans: `invoke_agent` around the run, `chat`
 //! around each model call, `execute_tool` around each tool call. Field names are those of the
-//! conventions in the version below, `otel.name` and `otel.kind` are what `tracing-opentelemetry`
-//! takes for name and kind. Which subscriber exports them is the program's business. Without the
-//! feature there are no spans and no cost. What was said is never in a span.
+//! conventions in the version below, `otel.name`, `otel.kind` and `otel.status_code` are what
+//! `tracing-opentelemetry` takes for name, kind and status. Which subscriber exports them is the
+//! program's business. Without the feature there are no spans and no cost. What was said is never in
+//! a span.
 
 use formats::chat::ToolCall;
 use llm_client::{ChatError, ChatResponse, Model};
@@ -33,6 +34,7 @@ pub(crate) fn invoke_agent(agent: &str, trajectory_id: &str, model: &Model) -> S
         gen_ai.agent.name = agent,
         gen_ai.conversation.id = trajectory_id,
         error.type = Empty,
+        otel.status_code = Empty,
     )
 }
 
@@ -54,6 +56,7 @@ pub(crate) fn chat(model: &Model) -> Span {
         gen_ai.usage.input_tokens = Empty,
         gen_ai.usage.output_tokens = Empty,
         error.type = Empty,
+        otel.status_code = Empty,
     )
 }
 
@@ -88,6 +91,7 @@ pub(crate) fn execute_tool(call: &ToolCall) -> Span {
         gen_ai.tool.call.id = call.id.as_str(),
         gen_ai.tool.type = "function",
         error.type = Empty,
+        otel.status_code = Empty,
     )
 }
 
@@ -103,6 +107,8 @@ pub(crate) fn tool_ended(span: &Span, outcome: &Result<ToolOutput, CallError>) {
 /// Records what ended the work of a span.
 pub(crate) fn failed(span: &Span, kind: &str) {
     span.record("error.type", kind);
+    // Only this makes the span a failed one.
+    span.record("otel.status_code", "ERROR");
 }
 
 /// The model without the provider before it.

@@ -33,7 +33,9 @@ pub struct Event {
 /// What happened.
 ///
 /// The messages in `run_started`, `message`, `response` and `tool_result` are, in order, the
-/// conversation; a trajectory can be rebuilt from them.
+/// conversation; a trajectory can be rebuilt from them. Calls that run side by side have their
+/// `tool_result` when they end; in the conversation the results of a turn are in the order of its
+/// calls.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
 #[non_exhaustive]
@@ -124,6 +126,10 @@ pub enum EventKind {
         outcome: ToolOutcome,
         /// Seconds.
         duration: f64,
+        /// Pictures of the result that the provider takes only from the user. They join the
+        /// conversation by `message` events of their own, when all calls of the turn are answered.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        pictures: Vec<Message>,
     },
     /// The conversation was shortened; from here on `messages` is what the model sees.
     Compacted {

@@ -2,7 +2,7 @@
 //!
 //! Every file that one of our programs writes and another one reads, and every body of the
 //! environment's HTTP interface, has its type here: chat messages ([`chat`]), the files of a task
-//! ([`task`], [`apps`], [`agent`]), what an agent run leaves behind ([`trajectory`], [`event`]),
+//! ([`task`], [`apps`], [`agent`]), what an agent run leaves behind ([`trajectory`], [`event`], [`blobs`]),
 //! what grading leaves behind ([`grades`]), the difference of two worlds ([`diff`]) and the run
 //! folder ([`run`]). Each type has a JSON Schema by `schemars`; [`schema`] lists them by name.
 //!
@@ -12,12 +12,14 @@
 
 pub mod agent;
 pub mod apps;
+pub mod blobs;
 pub mod chat;
 pub mod diff;
 pub mod document;
 pub mod event;
 pub mod grades;
 pub mod lenient;
+pub mod media;
 pub mod owner;
 pub mod run;
 pub mod schema;

@@ -71,6 +71,7 @@ fn kinds() -> Vec<EventKind> {
             message: Message::tool("c1", "echo", "hi"),
             outcome: ToolOutcome::Ok,
             duration: 0.25,
+            pictures: Vec::new(),
         },
         EventKind::Message {
             message: Message::user("3 steps are left."),

@@ -1,4 +1,4 @@
-//! Media types: guessed from names for listings, seen in the content for pictures.
+//! Media types, guessed from names for listings.
 
 use std::path::Path;
 
@@ -80,29 +80,4 @@ pub(crate) fn guessed(path: &Path) -> Option<&'static str> {
         .iter()
         .find(|(_, extensions)| extensions.contains(&extension.as_str()))
         .map(|(media_type, _)| *media_type)
-}
-
-/// The media type of a picture by its first bytes, for the four formats that models take.
-pub(crate) fn of_picture(content: &[u8]) -> Option<&'static str> {
-    match content {
-        [0x89, b'P', b'N', b'G', b'\r', b'\n', 0x1a, b'\n', ..] => Some("image/png"),
-        [0xff, 0xd8, 0xff, ..] => Some("image/jpeg"),
-        [b'G', b'I', b'F', b'8', b'7' | b'9', b'a', ..] => Some("image/gif"),
-        [
-            b'R',
-            b'I',
-            b'F',
-            b'F',
-            _,
-            _,
-            _,
-            _,
-            b'W',
-            b'E',
-            b'B',
-            b'P',
-            ..,
-        ] => Some("image/webp"),
-        _ => None,
-    }
 }

@@ -3,7 +3,7 @@
 use rmcp::model::JsonObject;
 use serde::Deserialize;
 
-use super::{media, open, require_file_path};
+use super::{open, require_file_path};
 use crate::tools::{Call, Output, ToolError, parse};
 
 const WHAT: &str = "read image file";
@@ -39,7 +39,7 @@ pub(crate) fn run(call: &Call<'_>, arguments: JsonObject) -> Result<Output, Tool
             )
         })
         .map_err(|error| error.into_tool_error(WHAT, &path))?;
-    match media::of_picture(&content.bytes) {
+    match formats::media::picture_type(&content.bytes) {
         Some(media_type) => Ok(Output::Image {
             data: content.bytes,
             media_type,

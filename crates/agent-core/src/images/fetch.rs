@@ -246,6 +246,86 @@ mod tests {
         }
     }
 
+    /// A server with a certificate by an authority of its own, which `client` trusts.
+    async fn https_server() -> (String, reqwest::Client) {
+        use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
+        use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+        use tokio_rustls::TlsAcceptor;
+        use tokio_rustls::rustls::ServerConfig;
+        use tokio_rustls::rustls::crypto::aws_lc_rs::default_provider;
+        use tokio_rustls::rustls::pki_types::PrivateKeyDer;
+
+        let authority_key = KeyPair::generate().unwrap();
+        let mut authority = CertificateParams::new(Vec::new()).unwrap();
+        authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        let root = authority.self_signed(&authority_key).unwrap();
+        let issuer = Issuer::new(authority, authority_key);
+        let key = KeyPair::generate().unwrap();
+        let server = CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
+        let server = server.signed_by(&key, &issuer).unwrap();
+        let config = ServerConfig::builder_with_provider(std::sync::Arc::new(default_provider()))
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_no_client_auth()
+            .with_single_cert(
+                vec![server.der().clone()],
+                PrivateKeyDer::try_from(key.serialize_der()).unwrap(),
+            )
+            .unwrap();
+        let acceptor = TlsAcceptor::from(std::sync::Arc::new(config));
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        tokio::spawn(async move {
+            while let Ok((socket, _)) = listener.accept().await {
+                // A client that does not trust the certificate goes away.
+                let Ok(mut socket) = acceptor.accept(socket).await else {
+                    continue;
+                };
+                let mut request = vec![0; 4096];
+                let length = socket.read(&mut request).await.unwrap();
+                let asked = String::from_utf8_lossy(&request[..length]).into_owned();
+                let reply = if asked.starts_with("GET /plain ") {
+                    "HTTP/1.1 302 Found\r\nlocation: http://127.0.0.1:9/x.png\r\ncontent-length: 0\r\nconnection: close\r\n\r\n".to_owned()
+                } else if asked.starts_with("GET /moved ") {
+                    "HTTP/1.1 302 Found\r\nlocation: /x.gif\r\ncontent-length: 0\r\nconnection: close\r\n\r\n".to_owned()
+                } else {
+                    format!(
+                        "HTTP/1.1 200 OK\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{}",
+                        GIF.len(),
+                        String::from_utf8_lossy(GIF)
+                    )
+                };
+                socket.write_all(reply.as_bytes()).await.unwrap();
+                let _ = socket.shutdown().await;
+            }
+        });
+        let client = reqwest::Client::builder()
+            .redirect(reqwest::redirect::Policy::none())
+            .tls_certs_only([reqwest::Certificate::from_pem(root.pem().as_bytes()).unwrap()])
+            .build()
+            .unwrap();
+        (format!("https://localhost:{port}"), client)
+    }
+
+    #[tokio::test]
+    async fn pictures_come_over_https_and_no_redirect_leads_out_of_it() {
+        let (base, client) = https_server().await;
+        let fetcher = ImageFetcher::with_client(client, FetchLimits::default());
+        let given = ["/x.gif", "/moved"].map(|path| image(&format!("{base}{path}")));
+        let fetched = fetcher.fetch(given.to_vec()).await.unwrap();
+        let expected = format!("data:image/gif;base64,{}", STANDARD.encode(GIF));
+        assert!(fetched.iter().all(|picture| picture.url == expected));
+
+        let refused = fetcher.fetch(vec![image(&format!("{base}/plain"))]).await;
+        let reason = refused.unwrap_err().reason;
+        assert_eq!(reason, "only https is fetched, not `http`");
+
+        // An authority that nobody knows is not trusted.
+        let stranger = ImageFetcher::new(FetchLimits::default()).unwrap();
+        let refused = stranger.fetch(vec![image(&format!("{base}/x.gif"))]).await;
+        assert!(refused.is_err());
+    }
+
     #[tokio::test]
     async fn only_https_is_asked() {
         let fetcher = ImageFetcher::new(FetchLimits::default()).unwrap();

@@ -102,8 +102,8 @@ impl Account {
         self.publish(run);
     }
 
-    /// Tells the model before step `step` (counted from 0) what is left.
-    pub(super) fn notice(&self, step: u64, run: &mut Run) -> Notice {
+    /// Tells the model before step `step` (counted from 0) what is left, unless that was `said`.
+    pub(super) fn notice(&self, step: u64, run: &mut Run, said: bool) -> Notice {
         let remaining = self.max_steps - step;
         let mut details = object(json!({"kind": "turn_warning", "remaining_turns": remaining}));
         let mut parts = Vec::new();
@@ -140,7 +140,7 @@ impl Account {
             Some((text, failure)) => (text, Notice::Final(failure)),
             None => (parts.join(" "), Notice::Going),
         };
-        if !text.is_empty() {
+        if !text.is_empty() && !said {
             run.report_budget(details);
             run.say(Message::user(text));
         }

@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use crate::run::Concurrency;
 use crate::settings::Seconds;
 
 /// Settings of `loop_agent`.
@@ -21,6 +22,10 @@ pub struct LoopAgentConfig {
     /// Limit of one attempt of a model call in seconds.
     #[schemars(with = "f64", range(min = 30.0, max = 1200.0))]
     pub llm_response_timeout: Seconds,
+    /// Which calls of one turn are made side by side.
+    pub concurrent_calls: Concurrency,
+    /// Names of tools whose calls are made side by side in any case.
+    pub concurrent_tools: Vec<String>,
     /// What is counted. Absent with a `token_budget` above 0 means `token_accounting`.
     #[schemars(extend("x-lenient" = true))]
     pub accounting_mode: Option<AccountingMode>,
@@ -80,6 +85,8 @@ impl Default for LoopAgentConfig {
             max_steps: 100,
             tool_call_timeout: Seconds::from_secs(60),
             llm_response_timeout: Seconds::from_secs(600),
+            concurrent_calls: Concurrency::default(),
+            concurrent_tools: Vec::new(),
             accounting_mode: None,
             token_budget: 0,
             turn_warnings_enabled: false,

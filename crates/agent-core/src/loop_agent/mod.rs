@@ -33,6 +33,7 @@ impl Agent for LoopAgent {
     }
 
     async fn drive(&self, config: &LoopAgentConfig, run: &mut Run) -> Result<Answer, Failure> {
+        run.set_concurrency(config.concurrent_calls, &config.concurrent_tools);
         let mut account = Account::open(config, run);
         if let Some(turn) = run.take_open_turn()
             && let Some(answer) = self.take(config, run, turn).await?
@@ -40,7 +41,8 @@ impl Agent for LoopAgent {
             return Ok(answer);
         }
         for step in run.steps_done()..config.max_steps {
-            let notice = account.notice(step, run);
+            let said = run.take_begun_step();
+            let notice = account.notice(step, run, said);
             if let Notice::Final(failure) = notice {
                 // One more turn for an answer, and no further.
                 return match self.step(config, run, &mut account).await? {

@@ -17,6 +17,8 @@ pub(crate) struct Conversation {
     standing_in: usize,
     /// Calls of the last assistant turn that have no answer yet, in order.
     open_calls: Vec<ToolCall>,
+    /// Calls of that turn that were begun, by their ids, in the order in which they were.
+    begun: Vec<String>,
     /// Every call id so far.
     ids: HashSet<String>,
 }
@@ -40,20 +42,47 @@ impl Conversation {
         &self.context
     }
 
-    /// Adds a message.
+    /// A call of the turn begins. One that was begun before keeps its place.
+    pub(crate) fn begin(&mut self, call_id: &str) {
+        if !self.has_begun(call_id) {
+            self.begun.push(call_id.to_owned());
+        }
+    }
+
+    /// Whether a call of the turn was begun.
+    pub(crate) fn has_begun(&self, call_id: &str) -> bool {
+        self.begun.iter().any(|known| known == call_id)
+    }
+
+    /// Adds a message. Results of calls that ran side by side stand in the order in which the calls
+    /// were begun, whenever they come.
     pub(crate) fn push(&mut self, message: Message) {
+        let mut place = self.context.len();
         match message.role {
             Role::Assistant => {
                 self.open_calls.clone_from(&message.tool_calls);
                 let ids = message.tool_calls.iter().map(|call| call.id.clone());
                 self.ids.extend(ids);
+                self.begun.clear();
             }
-            Role::Tool => self
-                .open_calls
-                .retain(|call| Some(&call.id) != message.tool_call_id.as_ref()),
+            Role::Tool => {
+                self.open_calls
+                    .retain(|call| Some(&call.id) != message.tool_call_id.as_ref());
+                let own = self.began_as(&message);
+                let later = self.context.iter().rev().take_while(|before| {
+                    before.role == Role::Tool && own.is_some() && self.began_as(before) > own
+                });
+                place -= later.count();
+            }
             _ => {}
         }
-        self.context.push(message);
+        self.context.insert(place, message);
+    }
+
+    /// The place of the call that a message answers among those that were begun.
+    pub(crate) fn began_as(&self, answer: &Message) -> Option<usize> {
+        let id = answer.tool_call_id.as_ref()?;
+        self.begun.iter().position(|known| known == id)
     }
 
     /// Gives every call of `message` an id of its own in the whole run (pitfall A6). Returns the
@@ -88,8 +117,7 @@ impl Conversation {
     pub(crate) fn close_calls(&mut self) {
         for call in std::mem::take(&mut self.open_calls) {
             let words = "No result: the process ended during the run.";
-            self.context
-                .push(Message::tool(&call.id, &call.function.name, words));
+            self.push(Message::tool(&call.id, &call.function.name, words));
         }
     }
 

@@ -17,14 +17,14 @@ use formats::event::EventKind;
 use llm_client::{Model, tokens};
 use serde_json::Value;
 
-use crate::events::Recorder;
+use crate::events::{BetweenSteps, Recorder};
 use crate::images::ImagePolicy;
 use crate::subagent::Surroundings;
 use crate::tools::Toolbox;
 
 pub use failure::model_failure;
 pub use model_call::{Turn, TurnKind, Unusable};
-pub use tool_calls::CallLimits;
+pub use tool_calls::{CallLimits, Concurrency, Shorten};
 
 pub(crate) use context_size::ContextSize;
 pub(crate) use conversation::{Conversation, is_instruction};
@@ -83,7 +83,7 @@ pub struct Run {
     /// Pictures that follow the answers to the calls of this step.
     pub(crate) deferred: Vec<Message>,
     /// Calls that ended and are not written down yet.
-    pub(crate) finished: Mutex<Vec<Finished>>,
+    pub(crate) finished: Mutex<Finished>,
     /// Unusable replies in a row.
     pub(crate) unusable: u32,
     /// Model calls in a row that gave no reply.
@@ -92,6 +92,8 @@ pub struct Run {
     pub(crate) earlier: Earlier,
     /// For providers that take not every picture.
     pub(crate) pictures: ImagePolicy,
+    /// What is done before each model call.
+    pub(crate) between_steps: Option<Arc<dyn BetweenSteps>>,
     /// For agents inside this one.
     pub(crate) surroundings: Surroundings,
 }
@@ -125,6 +127,12 @@ impl Run {
     #[must_use]
     pub fn steps_done(&self) -> u64 {
         self.earlier.steps
+    }
+
+    /// Whether an earlier process began the step that comes now: what is said before a step is in
+    /// the conversation. Only the first time that it is asked.
+    pub(crate) fn take_begun_step(&mut self) -> bool {
+        std::mem::take(&mut self.earlier.step_begun)
     }
 
     /// The turn that an earlier process of this run was in the middle of: its calls are those that

@@ -99,6 +99,10 @@ impl Run {
         for call in self.conversation.open_calls().to_vec() {
             self.skip_call(&call, "Not called: the turn was left.");
         }
+        self.flush_deferred();
+        if let Some(between) = &self.between_steps {
+            between.between_steps(self.recorder.next_seq()).await;
+        }
         self.recorder.emit(EventKind::Request {
             messages: self.messages().len(),
             tools: tools.len(),

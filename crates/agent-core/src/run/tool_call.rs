@@ -16,17 +16,25 @@ use crate::tools::{Arguments, CallError, RenderedResult, ToolOutput, render};
 /// How much longer than its limit a call is waited for, in case its result is just arriving.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// A call that was tried and is not written down yet.
+/// A call that was tried.
 pub(crate) struct Tried {
-    call: ToolCall,
+    pub(super) call: ToolCall,
     arguments: Object,
-    result: Result<ToolOutput, CallError>,
+    pub(super) result: Result<ToolOutput, CallError>,
     started: Instant,
     duration: Duration,
 }
 
+/// A call that ended before the run took it in.
+pub(crate) enum Ended {
+    /// With an answer, of which observers know.
+    Answered(Answered),
+    /// The server never saw it; it can be tried once more.
+    NotSent(Tried),
+}
+
 /// How a call ended.
-pub(super) struct Answered {
+pub(crate) struct Answered {
     pub(super) result: RenderedResult,
     pub(super) outcome: ToolOutcome,
     pub(super) duration: Duration,
@@ -77,7 +85,7 @@ impl Run {
     }
 
     /// Tries once more what the server never saw, over a new session.
-    pub(super) async fn settle(&mut self, mut tried: Tried, limit: Duration) -> Answered {
+    pub(super) async fn try_again(&mut self, mut tried: Tried, limit: Duration) -> Tried {
         if let Err(CallError::NotSent(lost)) = &tried.result {
             self.warn(format!("{}; opening a new session", lost.message));
             let name = &tried.call.function.name;
@@ -87,7 +95,7 @@ impl Run {
             };
             tried.duration = tried.started.elapsed();
         }
-        self.answer_to(tried)
+        tried
     }
 
     /// What the model is told; failures are marked for providers that take the mark (Anthropic).

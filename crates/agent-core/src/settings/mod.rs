@@ -15,9 +15,20 @@ use serde_json::Value;
 
 pub use seconds::Seconds;
 
+/// What becomes of a value outside its documented range.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum Ranges {
+    /// It is used, with a warning.
+    #[default]
+    Told,
+    /// It is refused.
+    Enforced,
+}
+
 /// The settings and what is unusual about them, or what is wrong.
 pub(crate) fn read<C: DeserializeOwned + JsonSchema>(
     values: &Object,
+    ranges: Ranges,
 ) -> Result<(C, Vec<String>), String> {
     let schema = schemars::schema_for!(C);
     let properties = schema.get("properties").and_then(Value::as_object);
@@ -27,12 +38,14 @@ pub(crate) fn read<C: DeserializeOwned + JsonSchema>(
         let Some(given) = values.get(name).filter(|value| !value.is_null()) else {
             continue;
         };
-        let lenient = rules.get("x-lenient") == Some(&Value::Bool(true));
+        let enforced = ranges == Ranges::Enforced;
+        let lenient = !enforced && rules.get("x-lenient") == Some(&Value::Bool(true));
         match fit(given, rules, lenient) {
             Ok(value) => match out_of_range(&value, rules) {
                 None => {
                     tidy.insert(name.clone(), value);
                 }
+                Some(rule) if enforced => return Err(format!("`{name}` {rule}, got {given}")),
                 Some(rule) if lenient => warnings.push(ignored(name, rule, given)),
                 Some(rule) => {
                     warnings.push(format!(
@@ -198,7 +211,7 @@ mod tests {
         let Value::Object(values) = values else {
             panic!("not an object")
         };
-        read(&values)
+        read(&values, Ranges::Told)
     }
 
     #[test]
@@ -237,6 +250,36 @@ mod tests {
                 "setting `max_steps` should be at most 1000, got 5000; used as given"
             ]
         );
+    }
+
+    #[test]
+    fn ranges_are_enforced_where_that_is_asked_for() {
+        for (values, message) in [
+            (
+                json!({"timeout": 5}),
+                "`timeout` should be at least 300, got 5",
+            ),
+            (
+                json!({"max_steps": 5000}),
+                "`max_steps` should be at most 1000, got 5000",
+            ),
+            (
+                json!({"budget": -5}),
+                "`budget` must not be negative, got -5",
+            ),
+            (
+                json!({"flag": "yes"}),
+                r#"`flag` must be true or false, got "yes""#,
+            ),
+        ] {
+            let Value::Object(values) = values else {
+                panic!("not an object")
+            };
+            let read = read::<Config>(&values, Ranges::Enforced);
+            assert_eq!(read.unwrap_err(), message);
+        }
+        let within = Object::from_iter([("max_steps".to_owned(), json!(1000))]);
+        assert!(read::<Config>(&within, Ranges::Enforced).is_ok());
     }
 
     #[test]

@@ -64,6 +64,7 @@ impl Agent for ReactToolbeltAgent {
             compactor: Compactor::of(context_tokens, run),
         };
         work.remember(run);
+        run.set_concurrency(config.concurrent_calls, &config.concurrent_tools);
         if let Some(turn) = run.take_open_turn()
             && let Some(answer) = work.take(&turn, run).await?
         {

@@ -9,27 +9,7 @@ pub(crate) fn media_type(base64: &str) -> Option<&'static str> {
     let head = base64
         .get(..16)
         .and_then(|head| STANDARD.decode(head).ok())?;
-    match head.as_slice() {
-        [0x89, b'P', b'N', b'G', ..] => Some("image/png"),
-        [0xFF, 0xD8, 0xFF, ..] => Some("image/jpeg"),
-        [b'G', b'I', b'F', b'8', ..] => Some("image/gif"),
-        [
-            b'R',
-            b'I',
-            b'F',
-            b'F',
-            _,
-            _,
-            _,
-            _,
-            b'W',
-            b'E',
-            b'B',
-            b'P',
-            ..,
-        ] => Some("image/webp"),
-        _ => None,
-    }
+    formats::media::picture_type(&head)
 }
 
 /// Estimated prompt tokens of the picture at `url` for a model; 0 where the size or the model's

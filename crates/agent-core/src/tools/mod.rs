@@ -8,6 +8,7 @@ mod mcp;
 mod output;
 mod results;
 mod schema;
+mod shorten;
 mod toolbox;
 
 use std::sync::Arc;
@@ -19,6 +20,7 @@ use futures::future::BoxFuture;
 pub use function::FunctionTool;
 pub use mcp::{McpEndpoint, McpLimits};
 pub use output::{ToolContent, ToolOutput};
+pub use shorten::shorten_output;
 
 pub(crate) use arguments::Arguments;
 pub(crate) use error::CallError;

@@ -1,6 +1,6 @@
 //! All tools of a run under their names.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -13,6 +13,7 @@ use super::error::CallError;
 use super::mcp::McpConnection;
 use super::output::ToolOutput;
 use super::{Tool, ToolSources, schema};
+use crate::run::Concurrency;
 
 /// The connected tools of a run.
 pub(crate) struct Toolbox {
@@ -20,6 +21,9 @@ pub(crate) struct Toolbox {
     routes: HashMap<String, Route>,
     connections: Vec<McpConnection>,
     tools: Vec<Arc<dyn Tool>>,
+    /// Which calls are made side by side, and of which tools they are in any case.
+    concurrency: Concurrency,
+    concurrent: HashSet<String>,
     /// What was odd about the lists of tools, for people.
     pub(crate) warnings: Vec<String>,
 }
@@ -43,6 +47,8 @@ impl Toolbox {
             routes: HashMap::new(),
             connections: Vec::new(),
             tools: Vec::new(),
+            concurrency: Concurrency::default(),
+            concurrent: HashSet::new(),
             warnings: Vec::new(),
         };
         let mut definitions = Vec::new();
@@ -132,9 +138,24 @@ impl Toolbox {
         Arc::clone(&self.definitions)
     }
 
-    /// Whether the tool says of itself that it changes nothing.
-    pub(crate) fn is_read_only(&self, name: &str) -> bool {
-        self.routes.get(name).is_some_and(|route| route.read_only)
+    /// Whether there is a tool of this name.
+    pub(crate) fn knows(&self, name: &str) -> bool {
+        self.routes.contains_key(name)
+    }
+
+    pub(crate) fn set_concurrency(&mut self, which: Concurrency, tools: &[String]) {
+        self.concurrency = which;
+        self.concurrent = tools.iter().cloned().collect();
+    }
+
+    /// Whether a call of the tool may be made beside others.
+    pub(crate) fn is_concurrent(&self, name: &str) -> bool {
+        self.concurrent.contains(name)
+            || match self.concurrency {
+                Concurrency::None => false,
+                Concurrency::ReadOnly => self.routes.get(name).is_some_and(|route| route.read_only),
+                Concurrency::All => true,
+            }
     }
 
     /// Whether a call of which it is not known how far it came can be made again: the tool says that

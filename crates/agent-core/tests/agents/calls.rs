@@ -1,15 +1,21 @@
 //! Calls and their answers: pitfalls A6, A7, A8 and A9, and tools of this process.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::SeqCst;
+use std::time::Duration;
 
-use agent_core::{Agents, FunctionTool, McpEndpoint, RunInput, ToolOutput, ToolSources, run};
+use agent_core::{
+    Agents, FunctionTool, McpEndpoint, RunInput, ToolOutput, ToolSources, rebuild, run,
+};
 use llm_client::FinishReason;
 use serde_json::json;
 
 use crate::support::model::{Script, calls, raw_calls, text};
 use crate::support::server::Server;
-use crate::support::{Events, assert_completed, assert_every_call_answered, end, go, lines};
+use crate::support::{
+    Events, assert_completed, assert_every_call_answered, end, eventually, go, lines,
+};
 
 #[tokio::test]
 async fn a6_equal_and_empty_ids_are_made_distinct() {
@@ -187,11 +193,113 @@ async fn finished_calls_are_kept_when_the_run_is_cut_off_beside_them() {
     assert_eq!(end(&trajectory).2, "run_timeout");
     let lines = lines(&trajectory);
     assert_eq!(lines.len(), 4, "{lines:?}");
-    assert_eq!(lines[2], "tool: awake");
     assert!(
-        lines[3].starts_with("tool: No result: the run ended"),
+        lines[2].starts_with("tool: No result: the run ended"),
         "{lines:?}"
     );
+    assert_eq!(lines[3], "tool: awake");
+}
+
+/// Pitfall A6: observers, and so the log, have the result of a call when it ends, not when its
+/// slower neighbours do.
+#[tokio::test]
+async fn a_result_is_told_as_soon_as_its_call_ends() {
+    let server = Server::start().await;
+    let script = Script::new([calls(&[
+        ("look", json!({"ms": 60_000})),
+        ("look", json!({"ms": 1})),
+    ])]);
+    let events = Events::default();
+    let input = RunInput::new(script.model())
+        .agent("loop_agent", json!({}))
+        .user("go")
+        .observer(Arc::new(events.clone()))
+        .tools(ToolSources::gateway(&server.url));
+    let cancel = input.cancel.clone();
+    let seen = events.clone();
+    let watching = tokio::spawn(async move {
+        eventually("a result", || !seen.of("tool_result").is_empty()).await;
+        cancel.cancel();
+        seen.all()
+    });
+    run(&Agents::builtin(), input).await.unwrap();
+    // What a process that is killed at this moment leaves.
+    let left = rebuild(&watching.await.unwrap()).unwrap();
+    assert_every_call_answered(&left.messages);
+    let lines = lines(&left);
+    assert!(lines[2].contains("the process ended"), "{lines:?}");
+    assert_eq!(lines[3], "tool: awake");
+}
+
+/// Three calls that each wait for the others: they end only when they run side by side.
+#[tokio::test]
+async fn calls_run_side_by_side_where_the_settings_ask_for_it() {
+    for (settings, together) in [
+        (json!({"concurrent_calls": "all"}), true),
+        (json!({"concurrent_tools": ["meet", "nobody"]}), true),
+        (json!({}), false),
+        (json!({"concurrent_calls": "none"}), false),
+    ] {
+        for agent in ["loop_agent", "react_toolbelt_agent"] {
+            let here = Arc::new(AtomicUsize::new(0));
+            let meet = FunctionTool::new("meet", "Meets.", json!({}), move |_| {
+                let here = Arc::clone(&here);
+                async move {
+                    here.fetch_add(1, SeqCst);
+                    let mut met = false;
+                    for _ in 0..50 {
+                        met |= here.load(SeqCst) == 3;
+                        tokio::time::sleep(Duration::from_millis(10)).await;
+                    }
+                    here.fetch_sub(1, SeqCst);
+                    Ok(ToolOutput::text(if met { "met" } else { "alone" }))
+                }
+            });
+            let meeting = calls(&[
+                ("meet", json!({})),
+                ("meet", json!({})),
+                ("meet", json!({})),
+            ]);
+            let turns = match agent {
+                "loop_agent" => vec![meeting, text("done")],
+                _ => vec![
+                    calls(&[("toolbelt_add_tool", json!({"tool_name": "meet"}))]),
+                    meeting,
+                    calls(&[("final_answer", json!({"answer": "", "status": "completed"}))]),
+                ],
+            };
+            let events = Events::default();
+            let input = RunInput::new(Script::new(turns).model())
+                .agent(agent, settings.clone())
+                .user("go")
+                .observer(Arc::new(events.clone()))
+                .tools(ToolSources::new().with_tool(meet));
+            let trajectory = run(&Agents::builtin(), input).await.unwrap();
+            assert_completed(&trajectory);
+            let lines = lines(&trajectory);
+            let met = lines.iter().filter(|line| *line == "tool: met").count();
+            assert_eq!(
+                met,
+                if together { 3 } else { 0 },
+                "{agent}, {settings}: {lines:?}"
+            );
+            let unknown = settings["concurrent_tools"].is_array();
+            let warned = "`concurrent_tools` names `nobody`, which is no tool here".to_owned();
+            assert_eq!(events.warnings().contains(&warned), unknown);
+        }
+    }
+}
+
+/// `none` holds back also what says that it only reads.
+#[tokio::test]
+async fn none_side_by_side_is_none() {
+    let server = Server::start().await;
+    let look = || ("look", json!({"ms": 30}));
+    let script = Script::new([calls(&[look(), look(), look()]), text("done")]);
+    let settings = json!({"concurrent_calls": "none"});
+    let trajectory = go("loop_agent", settings, script.model(), &server).await;
+    assert_completed(&trajectory);
+    assert_eq!(server.state.most_running.load(SeqCst), 1);
 }
 
 #[tokio::test]

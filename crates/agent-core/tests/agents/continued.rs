@@ -126,6 +126,17 @@ async fn a_run_goes_on_from_any_event_and_repeats_no_answered_call() {
                 assert_eq!(script.left(), 0, "{what}");
             }
             assert_every_call_answered(&trajectory.messages);
+            if matches!(
+                before.last().unwrap().kind,
+                EventKind::StepStarted | EventKind::Request { .. }
+            ) {
+                let said = |run: &Trajectory| {
+                    let mut lines = lines(run);
+                    lines.retain(|line| !line.starts_with("tool:"));
+                    lines
+                };
+                assert_eq!(said(&trajectory), said(&original), "{what}");
+            }
             let (results, lost) = made(before);
             assert_eq!(server.calls().len(), total - results - lost, "{what}");
             if complete {
@@ -264,6 +275,64 @@ async fn a_log_on_disk_is_continued_after_a_kill_in_the_middle_of_a_line() {
         &trajectory,
         "on disk",
     );
+}
+
+/// A kill between the results of a turn and the pictures that follow them: these are shown to the
+/// model all the same, in the order of the calls and once.
+#[tokio::test]
+async fn pictures_of_an_interrupted_step_are_restored() {
+    let server = Server::start().await;
+    let whole = Events::default();
+    let turns = || {
+        [
+            calls(&[
+                ("image", json!({})),
+                ("everything", json!({})),
+                ("echo", json!({"text": "behind"})),
+            ]),
+            text("seen"),
+        ]
+    };
+    let script = Script::new(turns());
+    let original = run(
+        &Agents::builtin(),
+        input("loop_agent", &script, &server, &whole),
+    )
+    .await
+    .unwrap();
+    assert_completed(&original);
+    assert_eq!(lines(&original)[6..8], ["user: <1 images>"; 2]);
+    let all = whole.all();
+    let of_step = |event: &&Event| event.step == Some(1);
+    let first = all.iter().position(|event| event.step == Some(1)).unwrap();
+    let last = first + all.iter().filter(of_step).count();
+    for cut in first..last {
+        let before = &all[..cut];
+        let said = before
+            .iter()
+            .filter(|event| matches!(event.kind, EventKind::Response { .. }))
+            .count();
+        let script = Script::new(turns().into_iter().skip(said));
+        let events = Events::default();
+        let checkpoint = Checkpoint::from_events(before).unwrap();
+        let input = input("loop_agent", &script, &server, &events).continue_from(checkpoint);
+        let trajectory = run(&Agents::builtin(), input).await.unwrap();
+        assert_completed(&trajectory);
+        let what = format!("event {cut}: {:?}", before.last().unwrap().kind);
+        let pictures = |run: &Trajectory| {
+            let pictures = lines(run);
+            pictures
+                .iter()
+                .filter(|line| line.starts_with("user: <"))
+                .count()
+        };
+        // A call that was on its way is not repeated: its picture is lost with its result.
+        let on_its_way = matches!(&before.last().unwrap().kind, EventKind::ToolCall { call }
+            if call.function.name != "echo");
+        assert_eq!(pictures(&trajectory), 2 - usize::from(on_its_way), "{what}");
+        let joined: Vec<Event> = before.iter().cloned().chain(events.all()).collect();
+        assert_same(&rebuild(&joined).unwrap(), &trajectory, &what);
+    }
 }
 
 /// The belt and the todos of a finished run are as the model knows them.

@@ -24,6 +24,7 @@ mod events;
 mod gateway;
 mod golden;
 mod loop_agent;
+mod providers;
 mod replies;
 mod single_shot;
 mod subagents;

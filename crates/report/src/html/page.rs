@@ -4,7 +4,7 @@ use formats::diff::{ChangeKind, FileChange};
 use formats::grades::{Coverage, VerifierResult, VerifierStatus};
 use serde::Serialize;
 
-use super::timeline::{self, Entry, Part};
+use super::timeline::{self, Part, Placed};
 use super::{PageLimits, parts, picture};
 use crate::excerpt::{Bounds, excerpt, one_line};
 use crate::figures::{bytes, cost, count, number_of, score, seconds};
@@ -35,7 +35,7 @@ pub(super) struct Page {
     files: Vec<FileView>,
     more_files: usize,
     opening: Vec<timeline::Said>,
-    entries: Vec<Entry>,
+    entries: Vec<Placed>,
     more_steps: usize,
     folder: Option<String>,
 }
@@ -95,8 +95,11 @@ impl Space {
         }
     }
 
-    pub(super) const fn steps(&self) -> usize {
-        self.limits.steps
+    /// Takes the place of one step, where there is one.
+    pub(super) const fn step(&mut self) -> bool {
+        let there = self.limits.steps > 0;
+        self.limits.steps = self.limits.steps.saturating_sub(1);
+        there
     }
 
     /// `text` made plain and bounded, within what is left.

@@ -1,5 +1,7 @@
 //! What the agent did, from its events or, where there are none, from the conversation.
 
+use std::collections::BTreeMap;
+
 use formats::chat::{Content, Message, Role, ToolCall};
 use formats::event::{Event, EventKind, ToolOutcome};
 use serde::Serialize;
@@ -17,9 +19,22 @@ pub(super) struct Timeline {
     /// The conversation that it started from.
     pub(super) opening: Vec<Said>,
     /// Steps and what lies between them, in order.
-    pub(super) entries: Vec<Entry>,
+    pub(super) entries: Vec<Placed>,
     /// Steps that are not shown.
     pub(super) more: usize,
+    /// The subagent whose events are read.
+    inside: String,
+    /// Steps of each subagent, and of the agent itself under no name.
+    steps: BTreeMap<String, u64>,
+}
+
+/// An entry with whose it is.
+#[derive(Debug, Serialize)]
+pub(super) struct Placed {
+    /// The name of the subagent, with those of the ones around it; empty for the agent itself.
+    inside: String,
+    #[serde(flatten)]
+    entry: Entry,
 }
 
 /// A message that is neither a step nor a result.
@@ -46,6 +61,13 @@ pub(super) enum Entry {
     Step(Step),
     /// A message that the agent put in.
     Said(Said),
+    /// A subagent begins.
+    Subagent {
+        /// Which agent it is.
+        agent: String,
+        /// The conversation that it starts from.
+        opening: Vec<Said>,
+    },
     /// A warning, a retry, a shortened conversation.
     Remark {
         /// In words.
@@ -103,7 +125,7 @@ impl Timeline {
             match message.role {
                 Role::Assistant => self.step(None, String::new(), String::new(), message, space),
                 Role::Tool => self.result(message, None, space),
-                _ if self.more == 0 => self.entries.push(Entry::Said(said(message, space))),
+                _ if self.more == 0 => self.push(Entry::Said(said(message, space))),
                 _ => {}
             }
         }
@@ -111,13 +133,32 @@ impl Timeline {
 
     fn read_event(&mut self, event: &Event, space: &mut Space) {
         let remark = match &event.kind {
-            EventKind::RunStarted { messages, .. } => {
-                self.opening = messages
-                    .iter()
-                    .map(|message| said(message, space))
-                    .collect();
+            EventKind::RunStarted {
+                messages,
+                agent_config_id,
+                ..
+            } => {
+                let opening = messages.iter().map(|message| said(message, space));
+                if self.inside.is_empty() {
+                    self.opening = opening.collect();
+                } else if self.more == 0 {
+                    let opening = opening.collect();
+                    let agent = one_line(agent_config_id, 60);
+                    self.push(Entry::Subagent { agent, opening });
+                }
                 return;
             }
+            EventKind::Subagent { name, event } => return self.read_inside(name, event, space),
+            EventKind::RunContinued { model } => {
+                format!(
+                    "the run goes on in another process, with {}",
+                    one_line(model, 60)
+                )
+            }
+            EventKind::RunEnded { status, failure } if !self.inside.is_empty() => match failure {
+                None => format!("the subagent ended {status}"),
+                Some(failure) => format!("the subagent ended {status}: {}", failure.message),
+            },
             EventKind::Response {
                 message,
                 usage,
@@ -138,9 +179,10 @@ impl Timeline {
                 message,
                 outcome,
                 duration,
+                ..
             } => return self.result(message, Some((*outcome, *duration)), space),
             EventKind::Message { message } if self.more == 0 => {
-                return self.entries.push(Entry::Said(said(message, space)));
+                return self.push(Entry::Said(said(message, space)));
             }
             EventKind::Retry {
                 attempt, failure, ..
@@ -161,8 +203,26 @@ impl Timeline {
         };
         if self.more == 0 {
             let text = space.text(&remark);
-            self.entries.push(Entry::Remark { text });
+            self.push(Entry::Remark { text });
         }
+    }
+
+    /// Reads what a subagent did.
+    fn read_inside(&mut self, name: &str, event: &Event, space: &mut Space) {
+        let around = self.inside.clone();
+        if !around.is_empty() {
+            self.inside.push_str(" › ");
+        }
+        self.inside.push_str(&one_line(name, 60));
+        self.read_event(event, space);
+        self.inside = around;
+    }
+
+    fn push(&mut self, entry: Entry) {
+        self.entries.push(Placed {
+            inside: self.inside.clone(),
+            entry,
+        });
     }
 
     fn step(
@@ -173,17 +233,14 @@ impl Timeline {
         message: &Message,
         space: &mut Space,
     ) {
-        let steps = self
-            .entries
-            .iter()
-            .filter(|entry| matches!(entry, Entry::Step(_)));
-        let steps = steps.count();
-        if steps >= space.steps() {
+        if !space.step() {
             self.more += 1;
             return;
         }
-        self.entries.push(Entry::Step(Step {
-            number: number.unwrap_or(steps as u64 + 1),
+        let steps = self.steps.entry(self.inside.clone()).or_default();
+        *steps += 1;
+        let step = Entry::Step(Step {
+            number: number.unwrap_or(*steps),
             at,
             figures,
             reasoning: space.text(message.reasoning_content().unwrap_or("").trim()),
@@ -193,7 +250,8 @@ impl Timeline {
                 .iter()
                 .map(|call| new_call(call, space))
                 .collect(),
-        }));
+        });
+        self.push(step);
     }
 
     /// Puts a result to its call. One without a call, or of a step that is not shown, is dropped
@@ -208,9 +266,11 @@ impl Timeline {
             return;
         }
         let id = message.tool_call_id.as_deref().unwrap_or_default();
-        let call = self.entries.iter_mut().rev().find_map(|entry| match entry {
+        let own = self.entries.iter_mut().rev();
+        let mut own = own.filter(|placed| placed.inside == self.inside);
+        let call = own.find_map(|placed| match &mut placed.entry {
             Entry::Step(step) => step.calls.iter_mut().find(|call| call.id == id),
-            Entry::Said(_) | Entry::Remark { .. } => None,
+            _ => None,
         });
         let Some(call) = call else {
             return;

@@ -30,6 +30,8 @@ const MARGIN: usize = 9;
 pub struct Steps {
     style: Style,
     calls: VecDeque<Call>,
+    /// The subagent that was heard of last, with the lines about it.
+    inside: Option<(String, Box<Self>)>,
 }
 
 /// A call that is not answered yet.
@@ -47,6 +49,7 @@ impl Steps {
         Self {
             style,
             calls: VecDeque::new(),
+            inside: None,
         }
     }
 
@@ -92,6 +95,7 @@ impl Steps {
                 message,
                 outcome,
                 duration,
+                ..
             } => Some(self.result(message, *outcome, *duration)),
             EventKind::Retry {
                 attempt,
@@ -123,11 +127,27 @@ impl Steps {
                 answer,
                 answer_status,
             } => Some(self.answer(answer, answer_status.as_deref())),
+            EventKind::RunContinued { model } => Some(self.below(&format!(
+                "the run goes on in another process, with {}",
+                one_line(model, 60)
+            ))),
+            EventKind::Subagent { name, event } => self.inside(name, event),
             EventKind::RunEnded { status, failure } => {
                 Some(self.ended(*status, failure.as_ref(), event.elapsed))
             }
             _ => None,
         }
+    }
+
+    /// The line for what a subagent did, behind its name.
+    fn inside(&mut self, name: &str, event: &Event) -> Option<String> {
+        let style = self.style;
+        let (_, steps) = match &mut self.inside {
+            Some(known) if known.0 == name => known,
+            other => other.insert((name.to_owned(), Box::new(Self::new(style)))),
+        };
+        let line = steps.line(event)?;
+        Some(format!("{:MARGIN$}{} | {line}", "", one_line(name, 30)))
     }
 
     /// A line below a step.

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use formats::diff::WorldDiff;
 use formats::document::read;
-use formats::event::Event;
+use formats::event::{Event, EventKind};
 use formats::grades::Grades;
 use formats::run::{Summary, TrialSummary};
 use formats::task::Verifier;
@@ -44,6 +44,21 @@ impl Documents {
             verifiers: read("verifiers", &root().join("verifiers.json")).unwrap(),
             grades: read("grades", &folder.join("grades.json")).unwrap(),
         }
+    }
+
+    /// Puts the whole run, as that of a subagent `reader`, before the event at `place`.
+    pub(crate) fn with_subagent(mut self, place: usize) -> Self {
+        let around = self.events[place].clone();
+        let inside = self.events.clone().into_iter().map(|event| Event {
+            kind: EventKind::Subagent {
+                name: "reader <b>".into(),
+                event: Box::new(event),
+            },
+            ..around.clone()
+        });
+        let inside: Vec<Event> = inside.collect();
+        self.events.splice(place..place, inside);
+        self
     }
 
     pub(crate) fn trial(&self) -> Trial<'_> {

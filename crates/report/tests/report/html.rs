@@ -43,6 +43,35 @@ fn a_page_shows_everything_and_needs_nothing() {
     assert!(page.contains("default-src 'none'; img-src data:; style-src 'unsafe-inline'"));
 }
 
+/// A subagent has steps, calls and results of its own, also where its call ids are those of the agent.
+#[test]
+fn the_steps_of_a_subagent_stand_among_those_of_its_agent() {
+    let plain = trial_page(&Documents::read().trial()).unwrap();
+    let documents = Documents::read();
+    let middle = documents.events.len() / 2;
+    let page = trial_page(&documents.with_subagent(middle).trial()).unwrap();
+    assert!(page.contains("reader &lt;b&gt;") && !page.contains("reader <b>"));
+    for (what, times) in [("<b>Step 4</b>", 2), ("<b>Step 5</b>", 0)] {
+        assert_eq!(page.matches(what).count(), times, "{what}");
+    }
+    assert_eq!(
+        page.matches("the conversation that it started from")
+            .count(),
+        1
+    );
+    assert!(page.contains("the subagent ended completed"));
+    let answered = |page: &str| page.matches("<div class=\"label\">result</div>").count();
+    assert_eq!(answered(&page), 2 * answered(&plain));
+    let limits = PageLimits {
+        steps: 5,
+        ..PageLimits::default()
+    };
+    let documents = Documents::read().with_subagent(middle);
+    let short = trial_page_with(&documents.trial(), limits).unwrap();
+    assert_eq!(short.matches("<section class=\"card step").count(), 5);
+    assert!(short.contains("3 more steps are in the trajectory."));
+}
+
 #[test]
 fn markup_by_models_and_tools_is_text() {
     let mut documents = Documents::read();

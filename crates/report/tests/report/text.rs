@@ -101,6 +101,7 @@ fn a_result_without_a_known_call_and_hostile_text_are_safe() {
         message: Message::tool("unknown", "read\u{1b}[31m_file\n", huge.as_str()),
         outcome: ToolOutcome::ToolError,
         duration: 2.0,
+        pictures: Vec::new(),
     }));
     let line = line.unwrap();
     assert!(
@@ -109,6 +110,24 @@ fn a_result_without_a_known_call_and_hostile_text_are_safe() {
     );
     assert!(line.chars().count() < 300);
     assert!(!line.contains(char::is_control), "{line:?}");
+}
+
+#[test]
+fn a_subagent_is_told_behind_its_name() {
+    let documents = Documents::read().with_subagent(1);
+    let mut steps = Steps::new(Style::default());
+    let told: Vec<String> = documents
+        .events
+        .iter()
+        .filter_map(|event| steps.line(event))
+        .collect();
+    let (inside, own): (Vec<_>, Vec<_>) = told.iter().partition(|line| line.contains(" | "));
+    let inside: Vec<String> = inside
+        .iter()
+        .map(|line| line.replacen("         reader <b> | ", "", 1))
+        .collect();
+    let own: Vec<String> = own.into_iter().cloned().collect();
+    assert_eq!(inside, own, "it tells of the same run");
 }
 
 #[test]
@@ -123,6 +142,7 @@ fn calls_that_are_never_answered_do_not_pile_up() {
             message: Message::tool(id, "t", "ok"),
             outcome: ToolOutcome::Ok,
             duration: 0.0,
+            pictures: Vec::new(),
         }))
     };
     assert_eq!(answer("c0").unwrap().trim(), "t(…)  ok, 0 ms");

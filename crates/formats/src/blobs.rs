@@ -2,15 +2,21 @@
 //!
 //! A trajectory with many pictures or long results can be hundreds of megabytes of JSON. With a
 //! [`BlobFolder`] it holds references, and the same picture is kept once. It is off unless asked
-//! for: readers that know nothing of it see shortened texts.
+//! for: readers that know nothing of it see shortened texts. Ours read with [`read_trajectory`],
+//! which puts everything back.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use formats::chat::{Block, Content, KnownBlock, Message};
-use formats::trajectory::Trajectory;
-use serde_json::{Value, json};
+use serde_json::Value;
 use sha2::{Digest, Sha256};
+
+use crate::chat::{Block, Content, KnownBlock, Message};
+use crate::document::{self, DocumentError};
+use crate::trajectory::Trajectory;
+
+/// The name of the folder beside a trajectory.
+pub const FOLDER: &str = "blobs";
 
 /// The key of a message or a text block whose text is kept in a file, with the file's name.
 const KEY: &str = "blob";
@@ -20,6 +26,41 @@ const SCHEME: &str = "blob:";
 
 /// How much of a text stays in the trajectory, in characters.
 const HEAD: usize = 200;
+
+/// What a document is called in errors.
+const WHAT: &str = "trajectory";
+
+/// Reads the trajectory at `path`, whole: what was kept in the folder [`FOLDER`] beside it is put
+/// back.
+///
+/// # Errors
+/// [`DocumentError`] when the trajectory or one of the files that it names cannot be read.
+pub fn read_trajectory(path: &Path) -> Result<Trajectory, DocumentError> {
+    let mut trajectory = document::read(WHAT, path)?;
+    BlobFolder::beside(path)
+        .resolve(&mut trajectory)
+        .map_err(|source| DocumentError::Read {
+            what: WHAT,
+            path: path.to_owned(),
+            source,
+        })?;
+    Ok(trajectory)
+}
+
+/// Writes `trajectory` to `path`, with pictures and long texts in the folder [`FOLDER`] beside it.
+///
+/// # Errors
+/// [`DocumentError`] when one of the files cannot be written.
+pub fn write_trajectory(path: &Path, mut trajectory: Trajectory) -> Result<(), DocumentError> {
+    BlobFolder::beside(path)
+        .store(&mut trajectory)
+        .map_err(|source| DocumentError::Write {
+            what: WHAT,
+            path: path.to_owned(),
+            source,
+        })?;
+    document::write(WHAT, path, &trajectory)
+}
 
 /// A folder of files, each named by the SHA-256 of its content in hex.
 #[derive(Debug, Clone)]
@@ -38,13 +79,18 @@ impl BlobFolder {
         }
     }
 
+    /// The folder beside the trajectory at `path`.
+    #[must_use]
+    pub fn beside(path: &Path) -> Self {
+        Self::new(path.with_file_name(FOLDER))
+    }
+
     /// Moves pictures and long texts of `trajectory` into the folder. The last message stays whole:
     /// it is the answer.
     ///
     /// # Errors
     /// When a file cannot be written; then some parts are references and their files are there.
     pub fn store(&self, trajectory: &mut Trajectory) -> io::Result<()> {
-        std::fs::create_dir_all(&self.path)?;
         let before_last = trajectory.messages.len().saturating_sub(1);
         for message in trajectory.messages.iter_mut().take(before_last) {
             match &mut message.content {
@@ -82,7 +128,8 @@ impl BlobFolder {
         Ok(())
     }
 
-    /// Puts the parts back that [`BlobFolder::store`] moved.
+    /// Puts the parts back that [`BlobFolder::store`] moved. Keys of other writers that only look
+    /// like its own stay.
     ///
     /// # Errors
     /// When a file cannot be read or its content is not what its name says.
@@ -96,7 +143,7 @@ impl BlobFolder {
     fn resolve_message(&self, message: &mut Message) -> io::Result<()> {
         match &mut message.content {
             Some(Content::Text(text)) => {
-                if let Some(name) = message.extra.remove(KEY) {
+                if let Some(name) = take_name(&mut message.extra) {
                     *text = self.read(&name)?;
                 }
             }
@@ -104,13 +151,14 @@ impl BlobFolder {
                 for block in blocks {
                     match block {
                         Block::Known(KnownBlock::Text { text, extra, .. }) => {
-                            if let Some(name) = extra.remove(KEY) {
+                            if let Some(name) = take_name(extra) {
                                 *text = self.read(&name)?;
                             }
                         }
                         Block::Known(KnownBlock::ImageUrl { image_url, .. }) => {
-                            if let Some(name) = image_url.url.strip_prefix(SCHEME) {
-                                image_url.url = self.read(&json!(name))?;
+                            let name = image_url.url.strip_prefix(SCHEME);
+                            if let Some(name) = name.filter(|name| is_name(name)) {
+                                image_url.url = self.read(name)?;
                             }
                         }
                         _ => {}
@@ -137,26 +185,18 @@ impl BlobFolder {
         let name = name_of(content);
         let path = self.path.join(&name);
         if !path.exists() {
+            std::fs::create_dir_all(&self.path)?;
             // Whole or not at all, also when two trajectories keep the same part at once.
-            let unfinished = self.path.join(format!("{name}.{}", std::process::id()));
-            let mut file = std::fs::File::create(&unfinished)?;
-            file.write_all(content)?;
-            file.sync_data()?;
-            std::fs::rename(&unfinished, &path)?;
+            document::write_atomically(&path, |file| file.write_all(content))?;
         }
         Ok(name)
     }
 
-    fn read(&self, name: &Value) -> io::Result<String> {
-        let name = name.as_str().unwrap_or_default();
-        let is_name = name.len() == 64 && name.bytes().all(|byte| byte.is_ascii_hexdigit());
+    fn read(&self, name: &str) -> io::Result<String> {
         let invalid = |reason: &str| {
             let message = format!("kept part `{name}` {reason}");
             io::Error::new(io::ErrorKind::InvalidData, message)
         };
-        if !is_name {
-            return Err(invalid("has no name of a SHA-256"));
-        }
         let path = self.path.join(name);
         let content = std::fs::read(&path).map_err(|error| {
             io::Error::new(
@@ -177,6 +217,25 @@ impl BlobFolder {
     }
 }
 
+/// Takes the name of a kept text out of the keys of its holder.
+fn take_name(extra: &mut crate::Object) -> Option<String> {
+    let name = extra.get(KEY).and_then(Value::as_str)?;
+    if !is_name(name) {
+        return None;
+    }
+    let name = name.to_owned();
+    extra.remove(KEY);
+    Some(name)
+}
+
+/// Whether `name` is one that [`name_of`] gives; no other is ever looked for.
+fn is_name(name: &str) -> bool {
+    name.len() == 64
+        && name
+            .bytes()
+            .all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+}
+
 fn name_of(content: &[u8]) -> String {
     use std::fmt::Write as _;
     let mut name = String::with_capacity(64);
@@ -189,6 +248,8 @@ fn name_of(content: &[u8]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     fn trajectory() -> Trajectory {
@@ -238,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_was_changed_or_lies_elsewhere_is_refused() {
+    fn a_file_that_was_changed_is_refused() {
         let folder = tempfile::tempdir().unwrap();
         let blobs = BlobFolder::new(folder.path());
         let mut small = trajectory();
@@ -251,13 +312,40 @@ mod tests {
             error.to_string().contains("not what its name says"),
             "{error}"
         );
-        small.messages[0]
-            .extra
-            .insert(KEY.into(), "../../etc/passwd".into());
-        let error = blobs.resolve(&mut small).unwrap_err();
+    }
+
+    #[test]
+    fn keys_of_others_stay_as_they_are_and_no_other_file_is_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("trajectory.json");
+        let mut message = Message::user("hello");
+        message.extra.insert(KEY.into(), "../../etc/passwd".into());
+        let mut picture = Message::user("");
+        picture.content = Some(vec![Block::image_url("blob:https://example.org/5")].into());
+        let mut other = trajectory();
+        other.messages = vec![message, picture];
+        document::write(WHAT, &path, &other).unwrap();
+        assert_eq!(read_trajectory(&path).unwrap(), other);
+    }
+
+    #[test]
+    fn a_trajectory_is_written_with_its_folder_and_read_whole() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("trajectory.json");
+        let whole = trajectory();
+        write_trajectory(&path, whole.clone()).unwrap();
+        assert!(std::fs::metadata(&path).unwrap().len() < 70_000);
+        assert_eq!(read_trajectory(&path).unwrap(), whole);
+        std::fs::remove_dir_all(folder.path().join(FOLDER)).unwrap();
+        let error = read_trajectory(&path).unwrap_err().to_string();
         assert!(
-            error.to_string().contains("no name of a SHA-256"),
+            error.starts_with("cannot read trajectory") && error.contains("blobs"),
             "{error}"
         );
+        // Nothing large, no folder.
+        let mut short = trajectory();
+        short.messages.truncate(1);
+        write_trajectory(&path, short).unwrap();
+        assert!(!folder.path().join(FOLDER).exists());
     }
 }
