@@ -5,6 +5,7 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
+use formats::blobs;
 use formats::document::{self, DocumentError};
 use formats::grades::{Grades, GradingStatus, VerifierResult, VerifierStatus};
 use formats::owner::Owner;
@@ -92,7 +93,7 @@ fn input(flags: &Flags) -> Result<GradingInput, Refused> {
         initial_snapshot: flags.initial_snapshot.clone(),
         final_snapshot: flags.final_snapshot.clone(),
         golden_snapshots: flags.golden_snapshots.clone(),
-        trajectory: document::read("trajectory", &flags.trajectory)?,
+        trajectory: blobs::read_trajectory(&flags.trajectory)?,
         settings: Some(document::read("grading settings", &flags.grading_settings)?),
         verifiers: document::read("verifiers", &flags.verifiers)?,
         eval_configs: document::read("eval configurations", &flags.eval_configs)?,

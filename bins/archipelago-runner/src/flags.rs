@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Parser;
+use clap::builder::{OsStringValueParser, TypedValueParser as _};
 
 /// Runs one agent on one task against a running MCP gateway and writes its trajectory.
 ///
@@ -39,25 +40,28 @@ pub(crate) struct Flags {
     #[arg(long, value_name = "MODEL")]
     pub(crate) orchestrator_model: String,
     /// JSON file: object with further parameters of every model call
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_parser = path())]
     pub(crate) orchestrator_extra_args: Option<PathBuf>,
     /// JSON file: structured output of a parent trajectory
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_parser = path())]
     pub(crate) parent_trajectory_output: Option<PathBuf>,
     /// JSON file: object, metadata of the run
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_parser = path())]
     pub(crate) custom_args: Option<PathBuf>,
     /// JSON file: object, custom fields of the task
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_parser = path())]
     pub(crate) task_custom_fields: Option<PathBuf>,
     /// JSON file: object, for agents that wrap another agent
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_parser = path())]
     pub(crate) inner_agent_config: Option<PathBuf>,
     /// Where the trajectory is written; without it the run leaves nothing behind
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_parser = path())]
     pub(crate) output: Option<PathBuf>,
+    /// Keep pictures and long texts of the trajectory in files of a folder `blobs` beside `--output`
+    #[arg(long, requires = "output")]
+    pub(crate) blobs: bool,
     /// Where the events are written, one JSON object per line, while they happen
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_parser = path())]
     pub(crate) events: Option<PathBuf>,
     /// Go on with the run whose events are in `--events`, from the step in flight; where there are none, begin
     #[arg(long = "continue", requires = "events")]
@@ -88,4 +92,28 @@ fn amount(text: &str) -> Result<f64, String> {
         .ok()
         .filter(|amount| amount.is_finite() && *amount >= 0.0)
         .ok_or_else(|| "it must be a number of at least 0".to_owned())
+}
+
+/// A path that may be empty, which counts as not given.
+fn path() -> impl clap::builder::TypedValueParser<Value = PathBuf> {
+    OsStringValueParser::new().map(PathBuf::from)
+}
+
+impl Flags {
+    /// The flags with empty paths left out, as scripts of the reference give them.
+    pub(crate) fn without_empty_paths(mut self) -> Self {
+        for path in [
+            &mut self.orchestrator_extra_args,
+            &mut self.parent_trajectory_output,
+            &mut self.custom_args,
+            &mut self.task_custom_fields,
+            &mut self.inner_agent_config,
+            &mut self.output,
+            &mut self.events,
+            &mut self.parent_trajectory,
+        ] {
+            path.take_if(|path| path.as_os_str().is_empty());
+        }
+        self
+    }
 }

@@ -11,6 +11,7 @@ use agent_core::{
 };
 use formats::Object;
 use formats::agent::AgentConfig;
+use formats::blobs;
 use formats::document::{self, DocumentError};
 use formats::event::Event;
 use formats::owner::Owner;
@@ -22,11 +23,11 @@ use report::text::{Steps, Style};
 use tokio_util::sync::CancellationToken;
 
 use crate::flags::Flags;
+use crate::log_file::LogFile;
 
 /// Log sinks of the reference that this version does not have. Asking for one is answered, not
 /// ignored.
-const SINKS: [&str; 5] = [
-    "FILE_LOGGING",
+const SINKS: [&str; 4] = [
     "REDIS_LOGGING",
     "DATADOG_LOGGING",
     "API_LOGGING",
@@ -58,6 +59,7 @@ async fn attempt(flags: &Flags) -> Result<Trajectory, Refused> {
             ));
         }
     }
+    let log_file = LogFile::open(&variables)?;
     let checkpoint = match &flags.events {
         Some(events) if flags.go_on => read_checkpoint(events)?,
         _ => None,
@@ -65,6 +67,7 @@ async fn attempt(flags: &Flags) -> Result<Trajectory, Refused> {
     let log = open_log(flags, checkpoint.is_some())?;
     let mut observers: Vec<Arc<dyn Observer>> = vec![Arc::new(Account::new(json))];
     observers.extend(log.iter().map(|log| Arc::clone(log) as Arc<dyn Observer>));
+    observers.extend(log_file.map(|file| Arc::new(file) as Arc<dyn Observer>));
     let cancel = CancellationToken::new();
     program::cancel_on_signals(cancel.clone())?;
     let input = RunInput {
@@ -86,7 +89,10 @@ async fn attempt(flags: &Flags) -> Result<Trajectory, Refused> {
             ))
         })?;
     if let Some(output) = &flags.output {
-        document::write("trajectory", output, &trajectory)?;
+        match flags.blobs {
+            true => blobs::write_trajectory(output, trajectory.clone())?,
+            false => document::write("trajectory", output, &trajectory)?,
+        }
     }
     if let Some(log) = log {
         log.finish().map_err(|error| {
@@ -136,7 +142,7 @@ fn input(flags: &Flags, variables: &Variables) -> Result<RunInput, Refused> {
         ..RunInput::new(model)
     };
     Ok(match &flags.parent_trajectory {
-        Some(path) => input.after(document::read("parent trajectory", path)?),
+        Some(path) => input.after(blobs::read_trajectory(path)?),
         None => input,
     })
 }
@@ -164,10 +170,9 @@ fn models(flags: &Flags, variables: &Variables) -> Result<Models, Refused> {
     Ok(models)
 }
 
-/// The object in an optional file. A path that is given but empty counts as not given, and `null`
-/// as an absent object.
+/// The object in an optional file; `null` counts as an absent object.
 fn object(what: &'static str, path: Option<&Path>) -> Result<Option<Object>, DocumentError> {
-    match path.filter(|path| !path.as_os_str().is_empty()) {
+    match path {
         Some(path) => document::read(what, path),
         None => Ok(None),
     }
@@ -228,7 +233,7 @@ fn time_limit(variables: &Variables) -> Result<Duration, Refused> {
         })
 }
 
-fn is_true(value: &str) -> bool {
+pub(crate) fn is_true(value: &str) -> bool {
     matches!(
         value.to_ascii_lowercase().as_str(),
         "1" | "true" | "yes" | "on"
