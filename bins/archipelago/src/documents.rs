@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use formats::blobs;
 use formats::diff::WorldDiff;
 use formats::document;
 use formats::event::Event;
@@ -34,7 +35,7 @@ impl TrialDocuments {
     pub(crate) fn read(folder: PathBuf, verifiers: Verifiers) -> Self {
         let path = |name: &str| folder.join(name);
         Self {
-            trajectory: document::read("trajectory", &path(file::TRAJECTORY)).ok(),
+            trajectory: blobs::read_trajectory(&path(file::TRAJECTORY)).ok(),
             events: read_events(&path(file::EVENTS)),
             diff: document::read("diff", &path(file::DIFF)).ok(),
             grades: document::read("grades", &path(file::GRADES)).ok(),

@@ -1,6 +1,7 @@
 //! The command line.
 
 use std::ffi::OsString;
+use std::num::NonZeroU32;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -36,7 +37,7 @@ pub(crate) enum Command {
     Diff(DiffFlags),
     /// Explain what is wrong with a task folder
     Validate(ValidateFlags),
-    /// Print the JSON Schema of a document; without a name, list the names
+    /// Print the JSON Schema of a document, or of the settings of an agent; without a name, list the names
     Schema(SchemaFlags),
     /// Build the images of the environment, and list them
     #[command(subcommand)]
@@ -83,6 +84,13 @@ pub(crate) struct RunFlags {
     /// Go on with the run in `--output`: repeat what was interrupted or failed for other reasons than the model
     #[arg(long, requires = "output")]
     pub(crate) resume: bool,
+    /// Save the world every STEPS steps of an agent, so that `--resume` goes on from there with a trial that was
+    /// interrupted; otherwise it begins anew
+    #[arg(long, value_name = "STEPS")]
+    pub(crate) checkpoint: Option<NonZeroU32>,
+    /// Keep pictures and long texts of each `trajectory.json` in files of a folder `blobs` beside it
+    #[arg(long)]
+    pub(crate) blobs: bool,
     #[command(flatten)]
     pub(crate) models: ModelFlags,
     #[command(flatten)]
@@ -291,7 +299,7 @@ pub(crate) struct ValidateFlags {
 
 #[derive(Debug, Args)]
 pub(crate) struct SchemaFlags {
-    /// Name of the document, such as `verifiers` or `trajectory`
+    /// Name of the document or agent, such as `verifiers`, `trajectory` or `loop_agent`
     pub(crate) name: Option<String>,
 }
 

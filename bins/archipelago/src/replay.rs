@@ -93,6 +93,8 @@ fn request(flags: &ReplayFlags, record: RunRecord) -> RunRequest {
         resume: false,
         budget: RunBudget::default(),
         recording: None,
+        checkpoint_steps: None,
+        blobs: false,
     }
 }
 

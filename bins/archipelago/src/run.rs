@@ -11,7 +11,7 @@ use formats::document::{self, DocumentError};
 use formats::owner::Owner;
 use formats::run::Summary;
 use formats::task::Verifiers;
-use harness::{Progress, RunBudget, RunRequest, Task};
+use harness::{Progress, Ran, RunBudget, RunRequest};
 use llm_client::{BudgetLimits, Models};
 use program::{Refused, Variables};
 use tokio_util::sync::CancellationToken;
@@ -61,8 +61,11 @@ pub(crate) async fn carry_out(
     let progress = Arc::clone(&account) as Arc<dyn Progress>;
     let result = harness::run(request, &services, progress, &cancel).await;
     account.end();
-    let summary = result.map_err(|error| Refused::new(error.owner(), error))?;
-    let verifiers = verifiers(request);
+    let Ran { summary, tasks } = result.map_err(|error| Refused::new(error.owner(), error))?;
+    let verifiers = tasks
+        .into_iter()
+        .map(|(name, task)| (name, task.verifiers))
+        .collect();
     documents::write_pages(&request.output, &summary, &verifiers);
     print(format, request, &summary, &verifiers).map_err(Refused::stdout)?;
     Ok((summary, cancel.is_cancelled()))
@@ -94,6 +97,8 @@ fn request(flags: &RunFlags) -> Result<RunRequest, DocumentError> {
             },
         },
         recording: flags.models.record.as_deref().map(absolute),
+        checkpoint_steps: flags.checkpoint,
+        blobs: flags.blobs,
     })
 }
 
@@ -121,16 +126,6 @@ pub(crate) fn free_folder(base: PathBuf) -> PathBuf {
         .find(|path| !path.exists())
         .filter(|_| base.exists())
         .unwrap_or(base)
-}
-
-/// The verifiers of each task, for what they ask.
-fn verifiers(request: &RunRequest) -> BTreeMap<String, Verifiers> {
-    request
-        .tasks
-        .iter()
-        .filter_map(|folder| Task::load(folder).ok())
-        .map(|task| (task.name, task.verifiers))
-        .collect()
 }
 
 fn print(

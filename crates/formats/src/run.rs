@@ -41,6 +41,8 @@ pub mod file {
     pub const DIFF: &str = "diff.json";
     /// The grades.
     pub const GRADES: &str = "grades.json";
+    /// Up to where the saved world of a trial under way goes.
+    pub const CHECKPOINT: &str = "checkpoint.json";
     /// What the environment logged.
     pub const ENVIRONMENT_LOG: &str = "environment.log";
 }
@@ -120,6 +122,20 @@ pub struct LedgerEntry {
     /// Set in the last entry of a trial: how it came out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outcome: Option<TrialOutcome>,
+}
+
+/// `checkpoint.json`: a world that was saved while the agent worked, so that the trial can go on from
+/// there.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct WorldCheckpoint {
+    /// [`FORMAT_VERSION`] of the writer.
+    pub format_version: u32,
+    /// RFC 3339 time in UTC.
+    pub time: String,
+    /// The world is as the events below this number left it.
+    pub next_seq: u64,
+    /// The file beside this one that holds the world.
+    pub world: String,
 }
 
 /// How a trial came out.

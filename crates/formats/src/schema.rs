@@ -10,6 +10,9 @@ const DOCUMENTS: &[(&str, Generate)] = &[
         schemars::schema_for!(crate::agent::AgentConfig)
     }),
     ("apps", || schemars::schema_for!(crate::apps::AppsConfig)),
+    ("checkpoint", || {
+        schemars::schema_for!(crate::run::WorldCheckpoint)
+    }),
     ("diff", || schemars::schema_for!(crate::diff::WorldDiff)),
     ("eval_configs", || {
         schemars::schema_for!(crate::task::EvalConfigs)

@@ -37,10 +37,12 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         resume: false,
         budget: RunBudget::default(),
         recording: None,
+        checkpoint_steps: None,
+        blobs: false,
     };
     let cancel = CancellationToken::new();
-    let summary = Box::pin(harness::run(&request, &services, Arc::new(Silent), &cancel)).await?;
-    for trial in &summary.trials {
+    let ran = Box::pin(harness::run(&request, &services, Arc::new(Silent), &cancel)).await?;
+    for trial in &ran.summary.trials {
         println!("{}: {:?}", trial.task, trial.outcome.score);
     }
     Ok(())

@@ -7,6 +7,7 @@ use std::sync::Mutex;
 
 use formats::owner::Owner;
 use formats::run::{LedgerEntry, TrialOutcome, TrialState};
+use formats::trajectory::AgentStatus;
 
 use crate::run::{RunError, now};
 use crate::trial::TrialId;
@@ -109,11 +110,31 @@ impl History {
     /// grading, or the model failed it.
     pub(crate) fn settled(&self, trial: &TrialId) -> Option<&TrialOutcome> {
         let outcome = self.outcomes.get(trial)?.as_ref()?;
-        match &outcome.failure {
-            None => Some(outcome),
-            Some(failure) => (failure.owner == Owner::Model).then_some(outcome),
+        is_settled(outcome).then_some(outcome)
+    }
+
+    /// Whether `trial` may go on from a world that was saved while its agent worked: it was
+    /// interrupted, and not by the limit of its time, which would begin anew.
+    pub(crate) fn may_go_on(&self, trial: &TrialId) -> bool {
+        match self.outcomes.get(trial) {
+            None => false,
+            Some(None) => true,
+            Some(Some(outcome)) => {
+                let kind = outcome
+                    .failure
+                    .as_ref()
+                    .map(|failure| failure.kind.as_str());
+                outcome.agent_status != Some(AgentStatus::Completed)
+                    && !matches!(kind, Some("run_timeout" | "outer_limit"))
+            }
         }
     }
+}
+
+/// Whether an outcome needs no repetition.
+pub(crate) fn is_settled(outcome: &TrialOutcome) -> bool {
+    let failure = outcome.failure.as_ref();
+    failure.is_none_or(|failure| failure.owner == Owner::Model)
 }
 
 #[cfg(test)]
@@ -171,5 +192,29 @@ mod tests {
             .collect();
         assert_eq!(settled, [true, true, false, false, false]);
         assert!(history.has_begun(&trial(4)) && !history.has_begun(&trial(5)));
+        let goes_on: Vec<bool> = (1..=5)
+            .map(|attempt| history.may_go_on(&trial(attempt)))
+            .collect();
+        assert_eq!(goes_on[2..], [true, true, false]);
+
+        // More time is not given by going on, and an answer is not given twice.
+        let ended = |attempt, kind: &str, status| {
+            let mut outcome = outcome(None, Some(Owner::Infrastructure));
+            outcome.agent_status = Some(status);
+            if let Some(failure) = &mut outcome.failure {
+                failure.kind = kind.into();
+            }
+            ledger
+                .record(&trial(attempt), TrialState::Finished, Some(outcome))
+                .unwrap();
+        };
+        ended(6, "run_timeout", AgentStatus::Error);
+        ended(7, "grading", AgentStatus::Completed);
+        ended(8, "rate_limit", AgentStatus::Error);
+        let history = History::read(&path).unwrap();
+        let goes_on: Vec<bool> = (6..=8)
+            .map(|attempt| history.may_go_on(&trial(attempt)))
+            .collect();
+        assert_eq!(goes_on, [false, false, true]);
     }
 }

@@ -24,7 +24,7 @@ pub mod world;
 pub use plan::check;
 pub use progress::{News, Progress, Silent, Stage};
 pub use regrade::{RegradeRequest, Regraded, regrade};
-pub use run::{RunBudget, RunError, RunRequest, Services, run};
+pub use run::{Ran, RunBudget, RunError, RunRequest, Services, run};
 pub use task::{Task, TaskError};
 pub use trial::TrialId;
 

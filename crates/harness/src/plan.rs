@@ -99,8 +99,10 @@ pub(crate) fn plan_task(
     if let Some(agent) = overrides.agent {
         task.agent = agent.clone();
     }
-    if let Err(error) = services.agents.resolve(&task.agent) {
-        problems.push(at(error.to_string()));
+    let mut unusual = Vec::new();
+    match services.agents.resolve(&task.agent) {
+        Ok(agent) => unusual.extend(agent.warnings().iter().cloned().map(at)),
+        Err(error) => problems.push(at(error.to_string())),
     }
     if let Some(judge) = overrides.judge_model {
         replace_judge(&mut task, judge);
@@ -141,6 +143,7 @@ pub(crate) fn plan_task(
             warnings: warnings
                 .iter()
                 .map(|warning| at(warning.to_string()))
+                .chain(unusual)
                 .collect(),
         }),
         _ => Err(TaskError { problems }),

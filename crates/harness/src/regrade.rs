@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use formats::blobs;
 use formats::document;
 use formats::grades::{Grades, VerifierResult};
 use formats::run::{FORMAT_VERSION, RunRecord, Summary, file};
-use formats::trajectory::{AgentStatus, Trajectory};
+use formats::trajectory::AgentStatus;
 use tokio_util::sync::CancellationToken;
 
 use crate::grade;
@@ -126,7 +127,7 @@ async fn regrade_trial(
     cancel: &CancellationToken,
     on_result: &(dyn Fn(&TrialId, &VerifierResult) + Send + Sync),
 ) -> Result<Grades, RunError> {
-    let trajectory: Trajectory = document::read("trajectory", &folder.join(file::TRAJECTORY))?;
+    let trajectory = blobs::read_trajectory(&folder.join(file::TRAJECTORY))?;
     let path = folder.join(file::GRADES);
     let only = (request.only_errors && path.exists())
         .then(|| document::read("grades", &path))

@@ -1,6 +1,7 @@
 //! A run: many trials, side by side, in one folder.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
+use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
@@ -21,7 +22,7 @@ use crate::ledger::{History, Ledger};
 use crate::plan::{Plan, plan};
 use crate::progress::{News, Progress};
 use crate::summary::summarize;
-use crate::task::TaskError;
+use crate::task::{Task, TaskError};
 use crate::trial::{self, TrialId};
 
 /// What is wanted.
@@ -47,6 +48,12 @@ pub struct RunRequest {
     pub budget: RunBudget,
     /// Where `services.models` record their exchanges, if they do; written into `run.json`.
     pub recording: Option<PathBuf>,
+    /// After how many steps of an agent its world is saved, so that the trial can go on from there
+    /// when it is interrupted and the run is resumed. Otherwise it begins anew.
+    pub checkpoint_steps: Option<NonZeroU32>,
+    /// Whether trajectories keep pictures and long texts in files beside them
+    /// ([`formats::blobs`]).
+    pub blobs: bool,
 }
 
 /// What the models of a run may cost, agents and judges together.
@@ -56,6 +63,15 @@ pub struct RunBudget {
     pub run: BudgetLimits,
     /// Each trial.
     pub trial: BudgetLimits,
+}
+
+/// A run that came to its end.
+#[derive(Debug, Clone)]
+pub struct Ran {
+    /// What came of it, which is also in the run folder.
+    pub summary: Summary,
+    /// The tasks as they were read, by name.
+    pub tasks: BTreeMap<String, Task>,
 }
 
 /// What a run works with.
@@ -121,8 +137,7 @@ impl RunError {
     }
 }
 
-/// Runs everything that `request` asks for and returns its summary, which is also in the run
-/// folder. Everything that can be known before is checked before anything is started.
+/// Runs everything that `request` asks for. Everything that can be known before is checked before anything is started.
 ///
 /// When `cancel` fires, running trials save what they have and end; the others do not begin.
 ///
@@ -133,7 +148,7 @@ pub async fn run(
     services: &Services,
     progress: Arc<dyn Progress>,
     cancel: &CancellationToken,
-) -> Result<Summary, RunError> {
+) -> Result<Ran, RunError> {
     let started = Instant::now();
     let plans = plan(request, services)?;
     let folder = &request.output;
@@ -162,10 +177,13 @@ pub async fn run(
                 kept.push((order, summary.clone()));
             }
             None => {
-                if history.has_begun(&id) {
-                    set_aside(&id.folder(folder))?;
-                }
-                wanted.push((order, id, plan));
+                let trial_folder = id.folder(folder);
+                let aside = match history.has_begun(&id) {
+                    true => set_aside(&trial_folder)?,
+                    false => None,
+                };
+                let aside = aside.filter(|_| history.may_go_on(&id));
+                wanted.push((order, id, plan, aside));
             }
         }
     }
@@ -185,7 +203,7 @@ pub async fn run(
     };
     let mut done = kept;
     let mut running = futures::stream::iter(wanted)
-        .map(|(order, id, plan)| {
+        .map(|(order, id, plan, aside)| {
             let context = trial::Context {
                 services,
                 ledger: &ledger,
@@ -193,13 +211,19 @@ pub async fn run(
                 cancel,
                 run_folder: folder,
                 budgets: &budgets,
+                blobs: request.blobs,
+                checkpoint_steps: request.checkpoint_steps,
             };
             Box::pin(async move {
                 // A trial that has not begun when the run is cancelled leaves no trace.
                 if cancel.is_cancelled() || context.budgets.stops() {
                     return Ok(None);
                 }
-                let summary = trial::run(&context, &id, plan).await?;
+                let earlier = match aside {
+                    Some(aside) => trial::Earlier::take(&aside, &id.folder(folder))?,
+                    None => None,
+                };
+                let summary = trial::run(&context, &id, plan, earlier).await?;
                 context.progress.news(&id, News::Finished(&summary));
                 Ok::<_, RunError>(Some((order, summary)))
             })
@@ -211,7 +235,14 @@ pub async fn run(
         write_summary(&done)?;
     }
     drop(running);
-    Ok(write_summary(&done)?)
+    let summary = write_summary(&done)?;
+    let tasks = plans
+        .into_iter()
+        .map(|plan| (plan.task.name.clone(), plan.task));
+    Ok(Ran {
+        summary,
+        tasks: tasks.collect(),
+    })
 }
 
 /// Makes the run folder with its `run.json`, or checks that an earlier run asked the same.
@@ -327,10 +358,11 @@ fn earlier_summaries(folder: &Path) -> Vec<TrialSummary> {
         .unwrap_or_default()
 }
 
-/// Moves the folder of an interrupted trial out of the way; earlier attempts are kept.
-fn set_aside(folder: &Path) -> Result<(), RunError> {
+/// Moves the folder of an interrupted trial out of the way, and tells to where; earlier attempts are
+/// kept.
+fn set_aside(folder: &Path) -> Result<Option<PathBuf>, RunError> {
     if !folder.exists() {
-        return Ok(());
+        return Ok(None);
     }
     let base = folder.as_os_str().to_owned();
     let free = (1..)
@@ -341,7 +373,8 @@ fn set_aside(folder: &Path) -> Result<(), RunError> {
         })
         .find(|path| !path.exists())
         .unwrap_or_else(|| folder.to_owned());
-    std::fs::rename(folder, &free).map_err(|source| RunError::io("set aside", folder, source))
+    std::fs::rename(folder, &free).map_err(|source| RunError::io("set aside", folder, source))?;
+    Ok(Some(free))
 }
 
 /// Checks that no two tasks share a name, which is also the name of their folder.

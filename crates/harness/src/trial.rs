@@ -1,13 +1,16 @@
 //! One trial: sandbox, world, servers, agent, snapshot, grades.
 
 mod agent;
+mod checkpoint;
 mod grading;
 mod snapshot;
 
+use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use formats::blobs;
 use formats::document::{self, DocumentError};
 use formats::owner::{Failure, Owner};
 use formats::run::{TrialOutcome, TrialSeconds, TrialState, TrialSummary, file};
@@ -16,11 +19,13 @@ use sandbox::{RunningEnvironment, StartRequest};
 use tokio_util::sync::CancellationToken;
 
 use crate::budget::{Budgets, TrialBudget};
-use crate::ledger::Ledger;
+use crate::ledger::{Ledger, is_settled};
 use crate::meter::Meter;
 use crate::plan::Plan;
 use crate::progress::{News, Progress, Stage};
 use crate::run::{RunError, Services};
+
+pub(crate) use checkpoint::Earlier;
 
 /// Which trial.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -55,12 +60,16 @@ pub(crate) struct Context<'a> {
     pub(crate) cancel: &'a CancellationToken,
     pub(crate) run_folder: &'a Path,
     pub(crate) budgets: &'a Budgets,
+    /// Whether trajectories keep pictures and long texts in files beside them.
+    pub(crate) blobs: bool,
+    /// After how many steps the world is saved to go on from.
+    pub(crate) checkpoint_steps: Option<NonZeroU32>,
 }
 
 /// How long a cancelled trial may take to save the final state.
 const SNAPSHOT_AFTER_CANCEL: Duration = Duration::from_secs(10);
 
-/// Runs one trial to its end. What goes wrong inside is in the summary's outcome.
+/// Runs one trial to its end, from what an `earlier` attempt left where there is such. What goes wrong inside is in the summary's outcome.
 ///
 /// # Errors
 /// [`RunError`] only when the run folder cannot be written.
@@ -68,6 +77,7 @@ pub(crate) async fn run(
     context: &Context<'_>,
     id: &TrialId,
     plan: &Plan,
+    earlier: Option<Earlier>,
 ) -> Result<TrialSummary, RunError> {
     let folder = id.folder(context.run_folder);
     std::fs::create_dir_all(&folder)
@@ -77,6 +87,7 @@ pub(crate) async fn run(
         context,
         id,
         plan,
+        earlier,
         folder,
         meter: Arc::new(Meter::default()),
         seconds: TrialSeconds::default(),
@@ -99,6 +110,9 @@ pub(crate) async fn run(
     }
     trial.seconds.total = started.elapsed().as_secs_f64();
     let summary = trial.summary();
+    if is_settled(&summary.outcome) {
+        checkpoint::discard(&trial.folder);
+    }
     context
         .ledger
         .record(id, TrialState::Finished, Some(summary.outcome.clone()))?;
@@ -136,6 +150,7 @@ struct Trial<'a> {
     context: &'a Context<'a>,
     id: &'a TrialId,
     plan: &'a Plan,
+    earlier: Option<Earlier>,
     folder: PathBuf,
     meter: Arc<Meter>,
     seconds: TrialSeconds,
@@ -199,13 +214,13 @@ impl Trial<'_> {
 
         self.stage(Stage::Agent);
         let started = Instant::now();
-        let trajectory = self.run_agent(&environment.client().mcp_url()).await?;
+        let trajectory = self.run_agent(&environment.client()).await?;
         self.seconds.agent = started.elapsed().as_secs_f64();
-        document::write(
-            "trajectory",
-            &self.folder.join(file::TRAJECTORY),
-            &trajectory,
-        )?;
+        let path = self.folder.join(file::TRAJECTORY);
+        match self.context.blobs {
+            true => blobs::write_trajectory(&path, trajectory.clone())?,
+            false => document::write("trajectory", &path, &trajectory)?,
+        }
         self.record(TrialState::AgentEnded)?;
         self.outcome.agent_status = Some(trajectory.status);
         self.outcome.failure = trajectory.error.clone();
@@ -239,7 +254,17 @@ impl Trial<'_> {
     /// Loads the world and starts the MCP servers.
     async fn prepare(&self, environment: &RunningEnvironment) -> Result<(), Failure> {
         let client = environment.client();
-        if let Some(world) = &self.plan.task.original_snapshot {
+        let world = match &self.earlier {
+            Some(earlier) => {
+                self.remark(&format!(
+                    "goes on from the world and the events of an earlier attempt, step {}",
+                    earlier.steps()
+                ));
+                Some(&earlier.world)
+            }
+            None => self.plan.task.original_snapshot.as_ref(),
+        };
+        if let Some(world) = world {
             self.stage(Stage::World);
             client
                 .populate_world(world)
