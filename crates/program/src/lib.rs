@@ -2,6 +2,9 @@
 //!
 //! Results go to stdout and are the program's own business; everything here speaks on stderr.
 
+#[cfg(feature = "otel")]
+mod traces;
+
 use std::collections::HashMap;
 use std::io::Write as _;
 use std::path::Path;
@@ -79,23 +82,29 @@ impl Variables {
 
 /// Sends `tracing` events to stderr: readable lines, or JSON where `json` is set.
 ///
-/// `RUST_LOG` decides what is shown, else `default_filter` (such as `info,rmcp=warn`).
+/// `RUST_LOG` decides what is shown, else `default_filter` (such as `info,rmcp=warn`). With the
+/// feature `otel`, spans of agents go to the collector that the standard `OTEL_…` variables name.
 pub fn start_logs(default_filter: &str, json: bool) {
     use std::io::IsTerminal as _;
-    use tracing_subscriber::EnvFilter;
+    use tracing_subscriber::layer::SubscriberExt as _;
+    use tracing_subscriber::util::SubscriberInitExt as _;
+    use tracing_subscriber::{EnvFilter, Layer as _};
 
     let filter =
         EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(default_filter));
-    let logs = tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_writer(std::io::stderr);
-    // Fails only when a subscriber exists, that is when this is called twice; the first one stays.
-    let _ = if json {
-        logs.json().try_init()
+    let logs = tracing_subscriber::fmt::layer().with_writer(std::io::stderr);
+    let logs = if json {
+        logs.json().with_filter(filter).boxed()
     } else {
         let colour = std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
-        logs.with_ansi(colour).with_target(false).try_init()
+        let logs = logs.with_ansi(colour).with_target(false);
+        logs.with_filter(filter).boxed()
     };
+    let subscriber = tracing_subscriber::registry().with(logs);
+    #[cfg(feature = "otel")]
+    let subscriber = subscriber.with(traces::layer());
+    // Fails only when a subscriber exists, that is when this is called twice; the first one stays.
+    let _ = subscriber.try_init();
 }
 
 /// Cancels `cancel` at the first Ctrl-C or SIGTERM; ends the process with exit code 130 at the
@@ -207,10 +216,13 @@ pub fn say(message: impl std::fmt::Display) {
 /// # Errors
 /// The system's, when no threads can be made.
 pub fn block_on<T>(future: impl Future<Output = T>) -> std::io::Result<T> {
-    Ok(tokio::runtime::Builder::new_multi_thread()
+    let done = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()?
-        .block_on(future))
+        .block_on(future);
+    #[cfg(feature = "otel")]
+    traces::end();
+    Ok(done)
 }
 
 #[cfg(test)]
