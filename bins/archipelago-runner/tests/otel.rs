@@ -10,7 +10,9 @@
     reason = "test code"
 )]
 
-use std::process::{Command, Output, Stdio};
+mod bench;
+
+use std::process::Output;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -18,9 +20,9 @@ use axum::Router;
 use axum::body::Bytes;
 use axum::http::HeaderMap;
 use axum::routing::post;
+use bench::{Bench, end, stderr};
 use serde_json::{Value, json};
-use testkit::mcp::{HttpStub, StubServer};
-use testkit::openai::{OpenAiStub, Script, Turn};
+use testkit::openai::Turn;
 
 /// What arrived: media type, a header, and the body.
 type Arrived = Arc<Mutex<Vec<(String, String, Bytes)>>>;
@@ -50,62 +52,19 @@ async fn collector() -> (String, Arrived) {
 
 /// A run of two steps, whose tool fails, with `variables` for the exporter.
 async fn run(variables: &[(&str, &str)]) -> (Output, Duration) {
-    let gateway = HttpStub::start(StubServer::default(), true).await;
-    let model = OpenAiStub::start(Script::new([
+    let bench = Bench::new([
         Turn::calls("fail", json!({})).usage(100, 7),
         Turn::says("done").usage(120, 3),
-    ]))
-    .await
-    .unwrap();
-    let folder = tempfile::tempdir().unwrap();
-    let documents = [
-        (
-            "messages.json",
-            json!([{"role": "user", "content": "a secret question"}]),
-        ),
-        (
-            "agent.json",
-            json!({"agent_config_id": "loop_agent", "agent_name": "Loop", "agent_config_values": {}}),
-        ),
-    ];
-    for (name, document) in documents {
-        std::fs::write(folder.path().join(name), document.to_string()).unwrap();
-    }
-    let mut command = Command::new(env!("CARGO_BIN_EXE_archipelago-runner"));
-    command
-        .env_clear()
-        .env("OPENAI_BASE_URL", model.base_url())
-        .env("OPENAI_API_KEY", model.key())
-        .envs(variables.iter().copied())
-        .current_dir(folder.path())
-        .args([
-            "--trajectory-id",
-            "t1",
-            "--orchestrator-model",
-            "openai/stub",
-        ])
-        .args([
-            "--initial-messages",
-            "messages.json",
-            "--agent-config",
-            "agent.json",
-        ])
-        .args([
-            "--mcp-gateway-url",
-            &gateway.url,
-            "--output",
-            "trajectory.json",
-        ])
-        .stdin(Stdio::null());
+    ])
+    .await;
+    let messages = json!([{"role": "user", "content": "a secret question"}]);
+    bench.write("messages.json", &messages);
+    let mut command = bench.runner();
+    command.envs(variables.iter().copied());
     let started = Instant::now();
-    let done = tokio::task::spawn_blocking(move || command.output().unwrap());
-    let done = done.await.unwrap();
+    let done = end(command).await;
     assert_eq!(done.status.code(), Some(0), "{}", stderr(&done));
     (done, started.elapsed())
-}
-
-fn stderr(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
 fn spans(arrived: &Arrived) -> Vec<Value> {

@@ -7,92 +7,14 @@
     reason = "test code"
 )]
 
-use std::path::PathBuf;
-use std::process::{Child, Command, Output, Stdio};
+mod bench;
+
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use bench::{Bench, end, stderr};
 use serde_json::{Value, json};
-use testkit::mcp::{HttpStub, StubServer};
-use testkit::openai::{OpenAiStub, Script, Turn};
-
-/// A gateway, a model and a folder with the runner's input files.
-struct Bench {
-    gateway: HttpStub,
-    model: OpenAiStub,
-    folder: tempfile::TempDir,
-}
-
-impl Bench {
-    async fn new(turns: impl IntoIterator<Item = Turn>) -> Self {
-        let bench = Self {
-            gateway: HttpStub::start(StubServer::default(), true).await,
-            model: OpenAiStub::start(Script::new(turns)).await.unwrap(),
-            folder: tempfile::tempdir().unwrap(),
-        };
-        bench.write(
-            "messages.json",
-            &json!([{"role": "user", "content": "Say it."}]),
-        );
-        bench.write(
-            "agent.json",
-            &json!({"agent_config_id": "loop_agent", "agent_name": "Loop", "agent_config_values": {}}),
-        );
-        bench
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.folder.path().join(name)
-    }
-
-    fn write(&self, name: &str, content: &Value) {
-        std::fs::write(self.path(name), content.to_string()).unwrap();
-    }
-
-    fn output(&self) -> PathBuf {
-        self.path("trajectory.json")
-    }
-
-    /// The runner with all required flags, the stub's credentials and its output file.
-    fn runner(&self) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_archipelago-runner"));
-        command
-            .env_clear()
-            .env("OPENAI_BASE_URL", self.model.base_url())
-            .env("OPENAI_API_KEY", self.model.key())
-            .current_dir(self.folder.path())
-            .args([
-                "--trajectory-id",
-                "t1",
-                "--orchestrator-model",
-                "openai/stub",
-            ])
-            .args([
-                "--initial-messages",
-                "messages.json",
-                "--agent-config",
-                "agent.json",
-            ])
-            .args(["--mcp-gateway-url", &self.gateway.url])
-            .args(["--output", "trajectory.json"])
-            .stdin(Stdio::null());
-        command
-    }
-
-    fn trajectory(&self) -> Value {
-        serde_json::from_str(&std::fs::read_to_string(self.output()).unwrap()).unwrap()
-    }
-}
-
-/// Runs to the end, away from the runtime that serves the stubs.
-async fn end(mut command: Command) -> Output {
-    tokio::task::spawn_blocking(move || command.output().unwrap())
-        .await
-        .unwrap()
-}
-
-fn stderr(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stderr).into_owned()
-}
+use testkit::openai::Turn;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_completed_run_writes_the_references_keys_and_ends_with_0() {
@@ -121,113 +43,6 @@ async fn a_completed_run_writes_the_references_keys_and_ends_with_0() {
     assert_eq!(run["usage"]["call_log"].as_array().unwrap().len(), 2);
     assert_eq!(bench.model.refusals(), [""; 0]);
     assert!(stderr(&done).contains("echo"), "{}", stderr(&done));
-}
-
-/// Flags that scripts of the reference give with nothing in them.
-#[tokio::test(flavor = "multi_thread")]
-async fn an_empty_path_counts_as_not_given() {
-    let bench = Bench::new([Turn::says("done")]).await;
-    let mut command = bench.runner();
-    for flag in [
-        "--orchestrator-extra-args",
-        "--parent-trajectory-output",
-        "--custom-args",
-        "--task-custom-fields",
-        "--inner-agent-config",
-        "--events",
-        "--parent-trajectory",
-    ] {
-        command.args([flag, ""]);
-    }
-    let done = end(command).await;
-    assert_eq!(done.status.code(), Some(0), "{}", stderr(&done));
-    assert_eq!(bench.trajectory()["status"], "completed");
-}
-
-/// `FILE_LOGGING`: the records of the reference, appended.
-#[tokio::test(flavor = "multi_thread")]
-async fn the_log_file_tells_the_run_in_records_of_the_reference() {
-    let bench = Bench::new([
-        Turn::fails(500).header("retry-after-ms", "5"),
-        Turn::says("First a try.")
-            .and_calls("echo", json!({"text": "hi"}))
-            .and_calls("fail", json!({})),
-        Turn::says("It is said."),
-    ])
-    .await;
-    bench.write(
-        "agent.json",
-        &json!({"agent_config_id": "loop_agent", "agent_name": "Loop",
-            "agent_config_values": {"turn_warnings_enabled": true, "max_steps": 5}}),
-    );
-    std::fs::create_dir(bench.path("logs")).unwrap();
-    std::fs::write(bench.path("logs/run.log"), "{\"earlier\": 1}\n").unwrap();
-    let mut command = bench.runner();
-    command
-        .env("FILE_LOGGING", "Yes")
-        .env("FILE_LOG_PATH", "logs/run.log");
-    let done = end(command).await;
-    assert_eq!(done.status.code(), Some(0), "{}", stderr(&done));
-    let text = std::fs::read_to_string(bench.path("logs/run.log")).unwrap();
-    let records: Vec<Value> = text
-        .lines()
-        .skip(1)
-        .map(|line| serde_json::from_str(line).unwrap())
-        .collect();
-    let kinds: Vec<String> = records
-        .iter()
-        .map(|record| {
-            let kind = record["extra"]["message_type"].as_str().unwrap_or("-");
-            format!("{} {kind}", record["level"].as_str().unwrap())
-        })
-        .collect();
-    assert_eq!(
-        kinds,
-        [
-            "INFO -",
-            "INFO configure",
-            "INFO configure",
-            "INFO configure",
-            "INFO turn_warning",
-            "INFO step",
-            "INFO llm_retry_summary",
-            "INFO response",
-            "INFO tool_call",
-            "INFO tool_result",
-            "INFO tool_call",
-            "ERROR tool_result",
-            "INFO turn_warning",
-            "INFO step",
-            "INFO final_answer",
-            "INFO -"
-        ]
-    );
-    for record in &records {
-        let keys: Vec<&String> = record.as_object().unwrap().keys().collect();
-        assert_eq!(keys, ["timestamp", "level", "message", "extra"]);
-        assert_eq!(record["extra"]["trajectory_id"], "t1");
-    }
-    assert_eq!(records[2]["message"], "User: Say it.");
-    assert_eq!(records[4]["extra"]["step"], 1);
-    assert_eq!(records[4]["extra"]["remaining_turns"], 5);
-    assert_eq!(records[6]["extra"]["retries_used"], 1);
-    assert_eq!(records[8]["extra"]["payload"], r#"{"text":"hi"}"#);
-    assert_eq!(
-        records[9]["extra"]["payload"],
-        json!([{"type": "text", "text": "hi"}])
-    );
-    assert_eq!(records[9]["extra"]["ref"], records[8]["extra"]["ref"]);
-    assert_eq!(records[14]["message"], "It is said.");
-
-    let mut command = bench.runner();
-    command.env("FILE_LOGGING", "1");
-    let done = end(command).await;
-    assert_eq!(done.status.code(), Some(2));
-    assert!(
-        stderr(&done).contains("`FILE_LOG_PATH` names no file"),
-        "{}",
-        stderr(&done)
-    );
 }
 
 /// Everything that is known before the run is told before it: exit code 2, or the reference's 1.

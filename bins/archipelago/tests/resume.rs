@@ -71,7 +71,11 @@ impl Bench {
     }
 
     fn call(&self, more: &[&str]) -> Call {
+        // What a killed run leaves of its environment is not what these tests look at.
+        let temporary = self.folder.path().join("tmp");
+        std::fs::create_dir_all(&temporary).unwrap();
         archipelago()
+            .env("TMPDIR", temporary)
             .env("OPENAI_BASE_URL", self.model.base_url())
             .env("OPENAI_API_KEY", self.model.key())
             .arg("run")
@@ -193,18 +197,52 @@ async fn without_a_saved_world_a_killed_trial_begins_anew() {
     assert_eq!(bench.model.refusals(), [""; 0]);
 }
 
+/// A checkpoint whose world is gone, or whose events are not all there, is not trusted, and that is told.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_checkpoint_that_is_not_whole_is_told_and_not_used() {
+    for (spoil, reason) in [
+        ("world", "is not there"),
+        ("events", "events before it are there"),
+    ] {
+        let bench = Bench::new([
+            write("/one.txt", "1"),
+            Turn::says("too late").after_ms(100_000),
+            Turn::says("Nothing is written."),
+        ])
+        .await;
+        bench.killed(2, &["--checkpoint", "1"]).await;
+        let saved: WorldCheckpoint = read(&bench.trial().join("checkpoint.json"));
+        if spoil == "world" {
+            std::fs::remove_file(bench.trial().join(saved.world)).unwrap();
+        } else {
+            let path = bench.trial().join("events.jsonl");
+            let text = std::fs::read_to_string(&path).unwrap();
+            let half: Vec<&str> = text.lines().take(3).collect();
+            std::fs::write(&path, half.join("\n") + "\n").unwrap();
+        }
+        let ended = bench.ends(&["--resume"]).await;
+        assert_eq!(ended.code, 0, "{}\n{}", ended.stdout, ended.stderr);
+        assert!(ended.stderr.contains("begins anew"), "{}", ended.stderr);
+        assert!(ended.stderr.contains(reason), "{}", ended.stderr);
+        assert_eq!(bench.created(), [""; 0]);
+    }
+}
+
 /// The file on disk is short; whoever reads it for grading, at once or later, sees all of it.
 #[tokio::test(flavor = "multi_thread")]
 async fn long_texts_lie_beside_the_trajectory_when_asked() {
     let long = "a line of a long file\n".repeat(2000);
     let look = Turn::calls("read_text_file", json!({"file_path": "/long.txt"}));
     let bench = Bench::new([write("/long.txt", &long), look, Turn::says("Read.")]).await;
-    let count = "n=$(grep -o 'a line of a long file' trajectory.json | wc -l); echo \"{\\\"score\\\": $n}\"";
+    // In the arguments of the first call and in the result of the second.
+    let check = "n=$(grep -o 'a line of a long file' trajectory.json | wc -l); \
+                 if [ $n = 4000 ]; then echo '{\"passed\": true}'; \
+                 else echo \"{\\\"passed\\\": false, \\\"message\\\": \\\"$n\\\"}\"; fi";
     let documents = [
         (
             "verifiers.json",
             json!([{"verifier_id": "v", "verifier_version": 1, "world_id": null,
-            "task_id": null, "eval_config_id": "c", "verifier_values": {"command": ["sh", "-c", count]},
+            "task_id": null, "eval_config_id": "c", "verifier_values": {"command": ["sh", "-c", check]},
             "verifier_index": 0, "verifier_dependencies": null}]),
         ),
         (
@@ -231,16 +269,15 @@ async fn long_texts_lie_beside_the_trajectory_when_asked() {
     assert!(longest(&small) < 1000 && longest(&whole) > 40_000);
     let kept = std::fs::read_dir(bench.trial().join("blobs")).unwrap();
     assert_eq!(kept.count(), 1);
-    // The arguments of the first call and the result of the second.
     let score = || read::<Grades>(&bench.trial().join("grades.json")).verifier_results[0].score;
-    assert!((score() - 4000.0).abs() < 1.0, "{}", score());
+    assert!((score() - 1.0).abs() < 0.01, "{}", ended.stdout);
 
     let grades = bench.trial().join("grades.json");
     std::fs::remove_file(&grades).unwrap();
     let again = archipelago().arg("grade").arg(bench.run());
     let again = tokio::task::spawn_blocking(|| again.end()).await.unwrap();
     assert_eq!(again.code, 0, "{}\n{}", again.stdout, again.stderr);
-    assert!((score() - 4000.0).abs() < 1.0, "{}", score());
+    assert!((score() - 1.0).abs() < 0.01, "{}", again.stdout);
     let page = std::fs::read_to_string(bench.trial().join("report.html")).unwrap();
     assert!(
         !page.contains("kept in the file"),

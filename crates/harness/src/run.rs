@@ -219,9 +219,20 @@ pub async fn run(
                 if cancel.is_cancelled() || context.budgets.stops() {
                     return Ok(None);
                 }
-                let earlier = match aside {
+                let found = match aside {
                     Some(aside) => trial::Earlier::take(&aside, &id.folder(folder))?,
-                    None => None,
+                    None => trial::Found::Nothing,
+                };
+                let earlier = match found {
+                    trial::Found::Earlier(earlier) => Some(earlier),
+                    trial::Found::Nothing => None,
+                    trial::Found::Unusable(reason) => {
+                        let remark = format!(
+                            "begins anew: the saved world of an earlier attempt cannot be used: {reason}"
+                        );
+                        context.progress.news(&id, News::Remark(&remark));
+                        None
+                    }
                 };
                 let summary = trial::run(&context, &id, plan, earlier).await?;
                 context.progress.news(&id, News::Finished(&summary));

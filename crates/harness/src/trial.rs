@@ -25,7 +25,7 @@ use crate::plan::Plan;
 use crate::progress::{News, Progress, Stage};
 use crate::run::{RunError, Services};
 
-pub(crate) use checkpoint::Earlier;
+pub(crate) use checkpoint::{Earlier, Found};
 
 /// Which trial.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]

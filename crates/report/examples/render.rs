@@ -35,7 +35,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         writeln!(out, "{line}")?;
     }
 
-    let trajectory = read("trajectory", &folder.join(file::TRAJECTORY))?;
+    let trajectory = formats::blobs::read_trajectory(&folder.join(file::TRAJECTORY))?;
     let diff = read("diff", &folder.join(file::DIFF))?;
     let grades = read("grades", &folder.join(file::GRADES))?;
     let trial = Trial {

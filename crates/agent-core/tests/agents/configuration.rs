@@ -171,6 +171,80 @@ impl agent_core::Agent for Clumsy {
     }
 }
 
+/// Answers with what the caller said about the run.
+struct Curious;
+
+#[derive(Default, serde::Deserialize, schemars::JsonSchema)]
+#[serde(default)]
+struct NoSettings {}
+
+impl agent_core::Agent for Curious {
+    type Config = NoSettings;
+
+    fn id(&self) -> &'static str {
+        "curious"
+    }
+
+    fn timeout(&self, _: &NoSettings) -> Duration {
+        Duration::from_secs(60)
+    }
+
+    async fn drive(
+        &self,
+        _: &NoSettings,
+        run: &mut agent_core::Run,
+    ) -> Result<agent_core::Answer, Failure> {
+        let context = run.context();
+        let said = json!([
+            context.trajectory_id,
+            context.extra_args,
+            context.parent_trajectory_output,
+            context.custom_args,
+            context.task_custom_fields,
+            context.inner_agent_config,
+        ]);
+        Ok(agent_core::Answer::new(said.to_string()))
+    }
+}
+
+#[tokio::test]
+async fn an_agent_sees_what_the_caller_says_about_the_run() {
+    let mut agents = Agents::builtin();
+    agents.register(Curious);
+    let object = |key: &str| Some(formats::Object::from_iter([(key.to_owned(), json!(1))]));
+    let mut input = RunInput::new(Script::new([]).model()).agent("curious", json!({}));
+    input.trajectory_id = "t7".into();
+    input.extra_args = object("a").unwrap();
+    input.parent_trajectory_output = object("b");
+    input.custom_args = object("c");
+    input.task_custom_fields = object("d");
+    input.inner_agent_config = object("e");
+    let trajectory = run(&agents, input).await.unwrap();
+    assert_completed(&trajectory);
+    assert_eq!(
+        trajectory.final_answer.unwrap(),
+        json!(["t7", {"a": 1}, {"b": 1}, {"c": 1}, {"d": 1}, {"e": 1}]).to_string()
+    );
+}
+
+#[tokio::test]
+async fn ranges_are_enforced_on_request() {
+    let config = formats::agent::AgentConfig {
+        agent_config_id: "loop_agent".into(),
+        agent_name: String::new(),
+        agent_config_values: formats::Object::from_iter([("max_steps".to_owned(), json!(5000))]),
+    };
+    assert_eq!(
+        Agents::builtin().resolve(&config).unwrap().warnings().len(),
+        1
+    );
+    let refused = Agents::builtin().enforce_ranges().resolve(&config);
+    assert_eq!(
+        refused.unwrap_err().to_string(),
+        "agent `loop_agent`: setting `max_steps` should be at most 1000, got 5000"
+    );
+}
+
 #[tokio::test]
 async fn an_agent_of_ones_own_runs_and_a_panic_keeps_the_history() {
     let mut agents = Agents::builtin();

@@ -54,6 +54,30 @@ async fn the_actor_id_wins_over_the_token_and_headers_go_along() {
     }
 }
 
+/// A gateway that moves a missing slash, as the reference's does, and the session at the end.
+#[tokio::test]
+async fn redirects_are_followed_and_the_session_is_closed() {
+    let server = Server::start().await;
+    let target = server.url.clone();
+    let moved = axum::Router::new().route(
+        "/mcp",
+        axum::routing::any(move || async move { axum::response::Redirect::temporary(&target) }),
+    );
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move { axum::serve(listener, moved).await });
+    let script = Script::new([calls(&[("counter", json!({}))]), text("done")]);
+    let input = RunInput::new(script.model())
+        .agent("loop_agent", json!({}))
+        .user("go")
+        .tools(ToolSources::gateway(format!("http://{address}/mcp")));
+    let trajectory = run(&Agents::builtin(), input).await.unwrap();
+    assert_completed(&trajectory);
+    assert_eq!(lines(&trajectory)[2], "tool: 1");
+    assert_eq!(server.state.initialized.load(SeqCst), 1);
+    assert_eq!(server.open_sessions().await, 0);
+}
+
 #[tokio::test]
 async fn an_unreachable_server_is_infrastructure() {
     let server = Server::start().await;

@@ -30,42 +30,70 @@ pub(crate) struct Earlier {
     pub(crate) world: PathBuf,
 }
 
+/// What came of looking for a checkpoint.
+pub(crate) enum Found {
+    /// There is none.
+    Nothing,
+    /// There is one, and it cannot be used for this reason.
+    Unusable(String),
+    /// The trial can go on from it.
+    Earlier(Earlier),
+}
+
 impl Earlier {
-    /// Takes what the attempt in `aside` left over to `folder`; nothing where it left no usable
-    /// checkpoint.
-    pub(crate) fn take(aside: &Path, folder: &Path) -> Result<Option<Self>, RunError> {
+    /// Takes what the attempt in `aside` left over to `folder`.
+    pub(crate) fn take(aside: &Path, folder: &Path) -> Result<Found, RunError> {
         let record = aside.join(file::CHECKPOINT);
-        let Ok(saved) = document::read::<WorldCheckpoint>("checkpoint", &record) else {
-            return Ok(None);
-        };
-        let is_name = Path::new(&saved.world).file_name() == Some(saved.world.as_ref());
-        if saved.format_version != FORMAT_VERSION || !is_name {
-            return Ok(None);
+        if !record.exists() {
+            return Ok(Found::Nothing);
         }
-        let Ok(mut events) = read_events(aside.join(file::EVENTS)) else {
-            return Ok(None);
+        let (saved, events) = match read(aside, &record) {
+            Ok(usable) => usable,
+            Err(reason) => return Ok(Found::Unusable(reason)),
         };
-        events.retain(|event| event.seq < saved.next_seq);
-        let whole = events.len() as u64 == saved.next_seq;
-        if !whole || Checkpoint::from_events(&events).is_none() {
-            return Ok(None);
-        }
         let world = folder.join(&saved.world);
         let failed = |source| RunError::io("take over the saved world of", aside, source);
         std::fs::create_dir_all(folder).map_err(failed)?;
         match std::fs::rename(aside.join(&saved.world), &world) {
             Ok(()) => {}
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                return Ok(Found::Unusable(format!("`{}` is not there", saved.world)));
+            }
             Err(error) => return Err(failed(error)),
         }
         std::fs::rename(record, folder.join(file::CHECKPOINT)).map_err(failed)?;
-        Ok(Some(Self { events, world }))
+        Ok(Found::Earlier(Self { events, world }))
     }
 
     /// Steps of the agent in the events.
     pub(crate) fn steps(&self) -> u64 {
         self.events.last().and_then(|event| event.step).unwrap_or(0)
     }
+}
+
+/// The checkpoint at `record` and the events of the attempt up to it, or why they are of no use.
+fn read(aside: &Path, record: &Path) -> Result<(WorldCheckpoint, Vec<Event>), String> {
+    let saved: WorldCheckpoint =
+        document::read("checkpoint", record).map_err(|error| error.to_string())?;
+    if saved.format_version != FORMAT_VERSION {
+        return Err(format!(
+            "it has format version {}, not {FORMAT_VERSION}",
+            saved.format_version
+        ));
+    }
+    if Path::new(&saved.world).file_name() != Some(saved.world.as_ref()) {
+        return Err(format!("`{}` is no name of a file", saved.world));
+    }
+    let mut events = read_events(aside.join(file::EVENTS))
+        .map_err(|error| format!("`{}`: {error}", file::EVENTS))?;
+    events.retain(|event| event.seq < saved.next_seq);
+    let (there, wanted) = (events.len() as u64, saved.next_seq);
+    if there != wanted || Checkpoint::from_events(&events).is_none() {
+        return Err(format!(
+            "{there} of the {wanted} events before it are there"
+        ));
+    }
+    Ok((saved, events))
 }
 
 /// Saves the world every few steps.

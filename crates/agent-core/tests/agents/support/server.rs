@@ -193,6 +193,11 @@ impl Server {
         self.sessions.sessions.write().await.clear();
     }
 
+    /// Sessions that are open.
+    pub async fn open_sessions(&self) -> usize {
+        self.sessions.sessions.read().await.len()
+    }
+
     /// Closes the port and all connections.
     pub async fn stop(&self) {
         self.stop.cancel();
