@@ -274,7 +274,10 @@ async fn long_texts_lie_beside_the_trajectory_when_asked() {
 
     let grades = bench.trial().join("grades.json");
     std::fs::remove_file(&grades).unwrap();
-    let again = archipelago().arg("grade").arg(bench.run());
+    let again = archipelago()
+        .env("OPENAI_API_KEY", bench.model.key())
+        .arg("grade")
+        .arg(bench.run());
     let again = tokio::task::spawn_blocking(|| again.end()).await.unwrap();
     assert_eq!(again.code, 0, "{}\n{}", again.stdout, again.stderr);
     assert!((score() - 1.0).abs() < 0.01, "{}", again.stdout);
