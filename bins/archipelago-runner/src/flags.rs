@@ -67,7 +67,7 @@ pub(crate) struct Flags {
     #[arg(long = "continue", requires = "events")]
     pub(crate) go_on: bool,
     /// JSON file: a finished trajectory whose conversation this run goes on with; the initial messages follow it
-    #[arg(long, value_name = "FILE", conflicts_with = "go_on")]
+    #[arg(long, value_name = "FILE", value_parser = path(), conflicts_with = "go_on")]
     pub(crate) parent_trajectory: Option<PathBuf>,
     /// Record every exchange with the model in this folder, without secrets; `replay/DIR` plays it
     #[arg(long, value_name = "DIR")]

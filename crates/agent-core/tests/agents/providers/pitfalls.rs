@@ -120,7 +120,7 @@ pub(super) async fn a7_broken_arguments<I: Interface>(provider: Provider) {
 }
 
 pub(super) async fn a8_blank_texts_and_empty_turns<I: Interface>(provider: Provider) {
-    let nothing = || Turn::default().usage(10, 0);
+    let nothing = || Turn::says(" ").usage(10, 1);
     let turns = [
         calls(&[("empty", json!({})), ("blank", json!({}))]),
         Turn::says("  \n"),

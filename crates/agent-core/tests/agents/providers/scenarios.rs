@@ -74,7 +74,7 @@ pub(super) async fn s3_pictures<I: Interface>(provider: Provider) {
 }
 
 pub(super) async fn s4_empty_replies<I: Interface>(provider: Provider) {
-    let nothing = || Turn::default().usage(10, 0);
+    let nothing = || Turn::says(" ").usage(10, 1);
     let bench = Bench::<I>::new(provider, [nothing(), nothing(), Turn::says("42")]).await;
     let trajectory = bench.run("loop_agent", json!({"max_steps": 3})).await;
     assert_completed(&trajectory);
