@@ -215,7 +215,9 @@ impl State {
         }
         let (text, calls) = (message.text(), &message.tool_calls);
         let is_loop = self.agent == "loop_agent";
-        if !text.trim().is_empty() && !(is_loop && calls.is_empty()) {
+        // The loop agent's last text is its answer, which has a record of its own.
+        let is_answer = is_loop && calls.is_empty();
+        if !is_answer && !text.trim().is_empty() {
             self.info(event, Some("response"), &text, json!({}));
         }
         if !is_loop && !calls.is_empty() {
