@@ -186,3 +186,4 @@ provider!(openai, testkit::openai::OpenAi, "openai/stub", raw_arguments: true);
 provider!(anthropic, testkit::anthropic::Anthropic, "anthropic/claude-stub", raw_arguments: true);
 provider!(openai_responses, testkit::openai::OpenAi, "openai/responses/stub", raw_arguments: true);
 provider!(azure, testkit::azure::Azure, "azure/stub", raw_arguments: true);
+provider!(gemini, testkit::gemini::Gemini, "gemini/gemini-stub", raw_arguments: false);
