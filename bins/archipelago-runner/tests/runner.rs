@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use bench::{Bench, end, stderr};
 use serde_json::{Value, json};
-use testkit::openai::Turn;
+use testkit::openai::{OpenAiStub, Script, Turn};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_completed_run_writes_the_references_keys_and_ends_with_0() {
