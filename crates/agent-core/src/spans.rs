@@ -68,8 +68,8 @@ pub(crate) fn chat_ended(span: &Span, outcome: &Result<ChatResponse, ChatError>)
             let reasons = format!("[\"{}\"]", response.finish_reason.as_str());
             span.record("gen_ai.response.finish_reasons", reasons.as_str());
             if let Some(usage) = &response.usage {
-                span.record("gen_ai.usage.input_tokens", usage.prompt_tokens);
-                span.record("gen_ai.usage.output_tokens", usage.completion_tokens);
+                span.record("gen_ai.usage.input_tokens", whole(usage.prompt_tokens));
+                span.record("gen_ai.usage.output_tokens", whole(usage.completion_tokens));
             }
         }
         Err(error) => failed(span, error.kind.as_str()),
@@ -109,6 +109,11 @@ pub(crate) fn failed(span: &Span, kind: &str) {
     span.record("error.type", kind);
     // Only this makes the span a failed one.
     span.record("otel.status_code", "ERROR");
+}
+
+/// A count as exporters take it: unsigned numbers would arrive as texts.
+fn whole(count: u64) -> i64 {
+    i64::try_from(count).unwrap_or(i64::MAX)
 }
 
 /// The model without the provider before it.
