@@ -23,6 +23,8 @@ const SETTINGS: &[&str] = &[
     "reasoning",
     "api",
     "api_version",
+    "vertex_project",
+    "vertex_location",
 ];
 
 /// Most attempts that `num_retries` may ask for.
@@ -60,6 +62,10 @@ pub(crate) struct Settings<'a> {
     pub(crate) api: Option<Api>,
     /// The version of Azure's interface.
     pub(crate) api_version: Option<&'a str>,
+    /// The project at Google Cloud.
+    pub(crate) vertex_project: Option<&'a str>,
+    /// The location at Google Cloud.
+    pub(crate) vertex_location: Option<&'a str>,
     /// Another base URL.
     pub(crate) api_base: Option<&'a str>,
     /// Another key.
@@ -112,10 +118,15 @@ impl<'a> Settings<'a> {
                     }
                 }
                 "api" => settings.api = Some(api(value)?),
-                "api_version" => {
-                    let version = value.as_str();
-                    settings.api_version =
-                        Some(version.ok_or_else(|| wrong(name, "a string", value))?);
+                "api_version" | "vertex_project" | "vertex_location" => {
+                    let text = value.as_str();
+                    let text = text.ok_or_else(|| wrong(name, "a string", value))?;
+                    let place = match name.as_str() {
+                        "api_version" => &mut settings.api_version,
+                        "vertex_project" => &mut settings.vertex_project,
+                        _ => &mut settings.vertex_location,
+                    };
+                    *place = Some(text);
                 }
                 "api_base" | "base_url" => {
                     settings.api_base = Some(

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use formats::Object;
@@ -23,6 +23,7 @@ use crate::providers::openai::{Choice, Dialect, EitherInterface, OpenAi};
 use crate::providers::presets::{self, Preset, Wire};
 use crate::providers::responses::Responses;
 use crate::providers::scripted::{self, Scripted};
+use crate::providers::vertex;
 use crate::retry::RetryPolicy;
 
 /// How long connecting to a server may take.
@@ -49,6 +50,7 @@ pub struct Models {
     pub(crate) equipment: Equipment,
     prices: Arc<BTreeMap<String, Price>>,
     connections: Arc<Connections>,
+    tokens: Arc<Mutex<Vec<Arc<vertex::Tokens>>>>,
 }
 
 /// HTTP clients, made when first needed and shared by all models.
@@ -187,6 +189,7 @@ impl Models {
             Wire::AnthropicMessages => Arc::new(self.anthropic(name, preset, rest, settings)?),
             Wire::Azure => Arc::new(self.azure(name, preset, rest, settings)?),
             Wire::GenerateContent => Arc::new(self.gemini(name, preset, rest, settings)?),
+            Wire::Vertex => self.vertex(name, preset, rest, settings)?,
         })
     }
 
@@ -323,6 +326,75 @@ impl Models {
         Ok(Gemini::new(preset.name, rest, endpoint, http))
     }
 
+    /// A model at Vertex AI.
+    fn vertex(
+        &self,
+        name: &str,
+        preset: &Preset,
+        rest: &str,
+        settings: &Settings<'_>,
+    ) -> Result<Arc<dyn Provider>, ModelNameError> {
+        let wrong = |reason: String| invalid(name, reason);
+        let variable = |name: &str| Some(self.variables.get(name)?.expose_secret());
+        // A token that the caller has stands in the place of credentials.
+        let token = settings.api_key.filter(|token| !token.is_empty());
+        let found = match token {
+            Some(_) => None,
+            None => Some(vertex::find(&variable).map_err(|missing| match missing {
+                vertex::Missing::Unusable(reason) => wrong(reason),
+                vertex::Missing::Nowhere => ModelNameError::NoCredentials {
+                    name: name.to_owned(),
+                    variables: preset.key_variables.join(" or "),
+                },
+            })?),
+        };
+        let first = |names: &[&'static str]| self.first_set(names).map(ExposeSecret::expose_secret);
+        let project = settings.vertex_project.or_else(|| first(vertex::PROJECTS));
+        let project = project.or_else(|| found.as_ref()?.project());
+        let project = project.ok_or_else(|| {
+            let variables = vertex::PROJECTS.join(" or ");
+            wrong(format!(
+                "the project at Google Cloud is not known; set {variables}"
+            ))
+        })?;
+        let location = settings
+            .vertex_location
+            .or_else(|| first(vertex::LOCATIONS));
+        let location = location.unwrap_or_else(|| vertex::Place::usual_location(rest));
+        let place = vertex::Place::new(project, location).map_err(wrong)?;
+        let base = settings.api_base.or_else(|| first(preset.base_variables));
+        let base = base.map_or_else(|| place.base(), str::to_owned);
+        let http = self.connection(name, &base)?;
+        let mut endpoint = self.endpoint(name, &base, token.map(SecretString::from))?;
+        if let Some(found) = found {
+            endpoint = endpoint.with_tokens(self.tokens(name, found)?);
+        }
+        if settings.api_base.is_some() {
+            endpoint = endpoint.with_attribution();
+        }
+        place
+            .model(preset.name, rest, endpoint, http)
+            .map_err(wrong)
+    }
+
+    /// The tokens of the credentials `found`, shared by all models that use them.
+    fn tokens(
+        &self,
+        name: &str,
+        found: vertex::Found,
+    ) -> Result<Arc<vertex::Tokens>, ModelNameError> {
+        let mut all = self.tokens.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = all.iter().find(|tokens| tokens.is_of(&found)) {
+            return Ok(Arc::clone(known));
+        }
+        // The metadata server is behind no proxy.
+        let near = found.is_next_door() || Endpoint::is_local(found.address());
+        let http = self.client(name, near)?;
+        let tokens = vertex::Tokens::new("vertex_ai", found, http);
+        all.push(Arc::clone(&tokens));
+        Ok(tokens)
+    }
+
     /// Why a provider that is not in the table cannot be used.
     fn unusable(&self, name: &str, provider: &str) -> ModelNameError {
         let (name, provider) = (name.to_owned(), provider.to_owned());
@@ -417,7 +489,10 @@ impl Models {
     }
 
     fn connection(&self, name: &str, base: &str) -> Result<reqwest::Client, ModelNameError> {
-        let local = Endpoint::is_local(base);
+        self.client(name, Endpoint::is_local(base))
+    }
+
+    fn client(&self, name: &str, local: bool) -> Result<reqwest::Client, ModelNameError> {
         let slot = if local {
             &self.connections.local
         } else {

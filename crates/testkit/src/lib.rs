@@ -6,6 +6,7 @@
 pub mod anthropic;
 pub mod azure;
 pub mod gemini;
+pub mod google_tokens;
 pub mod mcp;
 pub mod openai;
 pub mod stub;

@@ -1,5 +1,7 @@
 //! Where requests go and how they are authorised.
 
+use std::sync::Arc;
+
 use async_openai::config::Config;
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 use reqwest::Url;
@@ -7,6 +9,7 @@ use secrecy::{ExposeSecret, SecretString};
 
 use crate::call::CallLabels;
 use crate::extra_args::Settings;
+use crate::providers::vertex::Tokens;
 use crate::recording::without_credentials;
 
 /// A server: base URL, key, fixed headers.
@@ -23,6 +26,8 @@ pub(crate) struct Endpoint {
     /// A parameter of every address, such as the version of the interface.
     query: Option<(&'static str, String)>,
     attribution: bool,
+    /// Tokens in the place of a key.
+    tokens: Option<Arc<Tokens>>,
 }
 
 impl Endpoint {
@@ -64,6 +69,7 @@ impl Endpoint {
             headers,
             query: None,
             attribution: false,
+            tokens: None,
         })
     }
 
@@ -86,6 +92,17 @@ impl Endpoint {
         }
         self.query = Some((name, value.to_owned()));
         Ok(self)
+    }
+
+    /// The same server, authorised by `tokens`.
+    pub(crate) fn with_tokens(mut self, tokens: Arc<Tokens>) -> Self {
+        self.tokens = Some(tokens);
+        self
+    }
+
+    /// The tokens that authorise requests, where no key does.
+    pub(crate) fn tokens(&self) -> Option<&Arc<Tokens>> {
+        self.tokens.as_ref()
     }
 
     /// The same server, told who asks (`spec/llm.md` §3).

@@ -10,6 +10,7 @@ use serde_json::Value;
 
 use super::{Endpoint, failure};
 use crate::error::{ChatError, ChatErrorKind};
+use crate::providers::vertex::Token;
 
 /// Most bytes of an answer that are read.
 pub(crate) const LARGEST_ANSWER: usize = 64 * 1024 * 1024;
@@ -43,10 +44,33 @@ impl Server {
         );
         // What the caller gives by name wins.
         all.extend(headers);
+        let Some(tokens) = self.endpoint.tokens() else {
+            return self.send(path, all, body).await;
+        };
+        let token = tokens.token().await?;
+        let (first, again) = (with_token(&all, &token), body.clone());
+        match self.send(path, first, body).await {
+            // It may have been withdrawn before its time.
+            Err(error) if error.status == Some(401) => {
+                tokens.forget(&token);
+                let token = tokens.token().await?;
+                let answer = self.send(path, with_token(&all, &token), again).await;
+                answer.map_err(|error| without_token(error, &token))
+            }
+            answer => answer.map_err(|error| without_token(error, &token)),
+        }
+    }
+
+    async fn send(
+        &self,
+        path: &str,
+        headers: HeaderMap,
+        body: Bytes,
+    ) -> Result<Answer<'_>, ChatError> {
         let mut response = self
             .http
             .post(self.endpoint.address(path))
-            .headers(all)
+            .headers(headers)
             .body(body)
             .send()
             .await
@@ -85,6 +109,20 @@ impl Server {
     fn broken(&self, error: reqwest::Error) -> ChatError {
         self.without_key(broken(&self.provider, self.endpoint.host(), error))
     }
+}
+
+/// `headers` with `token`, unless the caller gave something else in its place.
+fn with_token(headers: &HeaderMap, token: &Token) -> HeaderMap {
+    let mut headers = headers.clone();
+    headers
+        .entry(header::AUTHORIZATION)
+        .or_insert_with(|| token.header());
+    headers
+}
+
+fn without_token(mut error: ChatError, token: &Token) -> ChatError {
+    error.message = token.cut_from(&error.message);
+    error
 }
 
 /// An answer of good status whose body is still to come.

@@ -17,5 +17,6 @@ pub(crate) mod replay;
 pub(crate) mod responses;
 pub(crate) mod scripted;
 mod sse;
+pub(crate) mod vertex;
 
 pub(crate) use endpoint::Endpoint;

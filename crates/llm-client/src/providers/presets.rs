@@ -1,5 +1,7 @@
 //! The table of providers: where they are and which variables hold their credentials.
 
+use super::vertex;
+
 /// The format that a provider's servers speak.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Wire {
@@ -9,6 +11,8 @@ pub(crate) enum Wire {
     AnthropicMessages,
     /// Google's generateContent: `providers::gemini`.
     GenerateContent,
+    /// Google's and Anthropic's formats at Vertex AI: `providers::vertex`.
+    Vertex,
     /// OpenAI's formats at Azure's addresses: `providers::azure`.
     Azure,
 }
@@ -106,6 +110,15 @@ pub(crate) const PRESETS: &[Preset] = &[
         &["GOOGLE_API_KEY", "GEMINI_API_KEY"],
     )
     .speaking(Wire::GenerateContent),
+    Preset {
+        name: "vertex_ai",
+        wire: Wire::Vertex,
+        // The location is part of it.
+        base_url: None,
+        base_variables: &["VERTEXAI_API_BASE"],
+        key_variables: vertex::CREDENTIALS,
+        needs_key: true,
+    },
     hosted(
         "openrouter",
         "https://openrouter.ai/api/v1",
@@ -211,7 +224,7 @@ pub(crate) const PRESETS: &[Preset] = &[
 ];
 
 /// Providers that need a translation of their own, which this version lacks.
-pub(crate) const NOT_YET: &[&str] = &["bedrock", "cohere", "vertex_ai"];
+pub(crate) const NOT_YET: &[&str] = &["bedrock", "cohere"];
 
 /// Base URL of a proxy that serves all providers (`spec/llm.md` §3, §20).
 pub(crate) const PROXY_BASE_VARIABLE: &str = "LITELLM_PROXY_API_BASE";
@@ -240,6 +253,9 @@ pub(crate) fn variables() -> impl Iterator<Item = &'static str> {
         .chain([ORGANIZATION_VARIABLE, PROJECT_VARIABLE])
         .chain(AZURE_VERSION_VARIABLES.iter().copied())
         .chain(AZURE_TOKEN_VARIABLES.iter().copied())
+        .chain(vertex::PROJECTS.iter().copied())
+        .chain(vertex::LOCATIONS.iter().copied())
+        .chain(vertex::VARIABLES.iter().copied())
 }
 
 /// The names of all providers that are servers.

@@ -2,6 +2,8 @@
 
 use std::collections::HashSet;
 
+use formats::chat::ToolCall;
+
 use super::names::check_sum;
 
 /// The ids of the calls of one request: `^[a-zA-Z0-9_-]+$`, not too long, each one used once in the
@@ -46,6 +48,20 @@ impl WireIds {
             wire = format!("{}{suffix}", &clean[..kept]);
         }
         wire
+    }
+}
+
+/// Gives an id of its own to each call of an answer that has none, or that of another call: a result
+/// refers to its call by the id.
+pub(crate) fn own_ids(calls: &mut [ToolCall], prefix: &str) {
+    for index in 0..calls.len() {
+        let (earlier, rest) = calls.split_at_mut(index);
+        let Some(call) = rest.first_mut() else {
+            continue;
+        };
+        if call.id.is_empty() || earlier.iter().any(|other| other.id == call.id) {
+            call.id = format!("{prefix}_{}", uuid::Uuid::new_v4().simple());
+        }
     }
 }
 

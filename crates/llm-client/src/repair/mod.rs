@@ -15,7 +15,7 @@ mod words;
 
 pub(crate) use arguments::sendable_arguments;
 pub(crate) use history::{Entry, NO_RESULT, mended};
-pub(crate) use ids::WireIds;
+pub(crate) use ids::{WireIds, own_ids};
 pub(crate) use names::{NameRule, ToolNames};
 pub(crate) use schema::{
     Renamed, complete_parameters, gemini_parameters, gemini_schema, openai_parameters,

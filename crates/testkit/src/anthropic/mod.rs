@@ -23,6 +23,7 @@
 
 mod check;
 mod reply;
+mod vertex;
 
 use std::io;
 
@@ -31,6 +32,8 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 pub use crate::stub::{Call, Fault, Options, Recorded, Script, ScriptError, Turn};
+
+pub use vertex::{VertexClaude, VertexClaudeStub};
 
 use crate::stub::{self, Interface, Received, Rejection, Reply, smallest};
 

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::wire::is_thinking;
 use crate::call::FinishReason;
 use crate::provider::Reply;
-use crate::repair::ToolNames;
+use crate::repair::{ToolNames, own_ids};
 
 /// The field of `provider_specific_fields` with the blocks of a turn as they came. It is there only
 /// where the chat message alone would not give the same blocks in the same order.
@@ -112,7 +112,7 @@ fn message(blocks: &[Value], reading: Reading<'_>) -> Result<Message, String> {
             _ => {}
         }
     }
-    own_ids(&mut calls);
+    own_ids(&mut calls, "toolu");
     let mut message = Message::assistant("");
     message.content = text.map(Content::Text);
     message.tool_calls = calls;
@@ -127,19 +127,6 @@ fn message(blocks: &[Value], reading: Reading<'_>) -> Result<Message, String> {
             .insert("thinking_blocks".to_owned(), thinking.into());
     }
     Ok(message)
-}
-
-/// A result refers to its call by the id, so each call needs one of its own.
-fn own_ids(calls: &mut [ToolCall]) {
-    for index in 0..calls.len() {
-        let (earlier, rest) = calls.split_at_mut(index);
-        let Some(call) = rest.first_mut() else {
-            continue;
-        };
-        if call.id.is_empty() || earlier.iter().any(|other| other.id == call.id) {
-            call.id = format!("toolu_{}", uuid::Uuid::new_v4().simple());
-        }
-    }
 }
 
 /// Keeps what the chat message has no place for.

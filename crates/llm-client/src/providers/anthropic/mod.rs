@@ -13,6 +13,7 @@ mod thinking;
 mod tools;
 mod wire;
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
@@ -44,11 +45,48 @@ const DIRECT: Style = Style {
     version: None,
 };
 
+/// How requests to Vertex AI are written: the address names the model.
+const VERTEX: Style = Style {
+    marks: true,
+    names_model: false,
+    version: Some("vertex-2023-10-16"),
+};
+
 /// One Claude model at one server.
 #[derive(Debug)]
 pub(crate) struct Anthropic {
     server: Server,
     model: String,
+    style: Style,
+    route: Route,
+}
+
+/// A body as it is sent.
+struct Written {
+    bytes: Bytes,
+    /// Whether it asks for a stream.
+    streams: bool,
+    /// The tool by which the answer comes, if it comes so.
+    answer_tool: Option<&'static str>,
+}
+
+/// The address of a model.
+#[derive(Debug)]
+enum Route {
+    /// That of all models.
+    Messages,
+    /// Its own path at Vertex AI, without what is asked of it.
+    Vertex(String),
+}
+
+impl Route {
+    fn address(&self, streams: bool) -> Cow<'static, str> {
+        match (self, streams) {
+            (Self::Messages, _) => Cow::Borrowed("/v1/messages"),
+            (Self::Vertex(path), true) => Cow::Owned(format!("{path}:streamRawPredict")),
+            (Self::Vertex(path), false) => Cow::Owned(format!("{path}:rawPredict")),
+        }
+    }
 }
 
 impl Anthropic {
@@ -75,6 +113,23 @@ impl Anthropic {
                 http,
             },
             model: model.to_owned(),
+            style: DIRECT,
+            route: Route::Messages,
+        }
+    }
+
+    /// The model `model` at `path` of Vertex AI.
+    pub(crate) fn on_vertex(
+        provider: &str,
+        model: &str,
+        path: String,
+        endpoint: Endpoint,
+        http: reqwest::Client,
+    ) -> Self {
+        Self {
+            style: VERTEX,
+            route: Route::Vertex(path),
+            ..Self::new(provider, model, endpoint, http)
         }
     }
 
@@ -88,12 +143,19 @@ impl Anthropic {
                 .error(ChatErrorKind::UnsupportedParameter, &reason)
         })?;
         let names = ToolNames::new(request.tools, request.messages);
-        let (bytes, answer_tool) = self.written(&request, &settings, &names, sink.is_some())?;
+        let Written {
+            bytes,
+            streams,
+            answer_tool,
+        } = self.written(&request, &settings, &names, sink.is_some())?;
         let headers = self
             .server
             .endpoint
             .call_headers(&request.labels, &settings);
-        let mut answer = self.server.post("/v1/messages", headers, bytes).await?;
+        let mut answer = self
+            .server
+            .post(&self.route.address(streams), headers, bytes)
+            .await?;
         let (raw, arguments) = if answer.is_event_stream() {
             self.follow(&mut answer, sink).await?
         } else {
@@ -120,22 +182,25 @@ impl Anthropic {
         Ok(reply)
     }
 
-    /// The body as it is sent, and the tool by which the answer comes, if it comes so.
     fn written(
         &self,
         request: &ChatRequest<'_>,
         settings: &Settings<'_>,
         names: &ToolNames,
         stream: bool,
-    ) -> Result<(Bytes, Option<&'static str>), ChatError> {
-        let mut body = Body::new(request, settings, names, &self.model, DIRECT)
+    ) -> Result<Written, ChatError> {
+        let mut body = Body::new(request, settings, names, &self.model, self.style)
             .map_err(|(kind, reason)| self.server.error(kind, &reason))?;
         body.stream |= stream;
         let bytes = serde_json::to_vec(&body).map_err(|error| {
             self.server
                 .error(ChatErrorKind::BadRequest, &error.to_string())
         })?;
-        Ok((bytes.into(), body.answer_tool))
+        Ok(Written {
+            bytes: bytes.into(),
+            streams: body.stream,
+            answer_tool: body.answer_tool,
+        })
     }
 
     /// Reads a stream to the end of its message.

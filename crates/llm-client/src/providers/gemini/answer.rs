@@ -10,6 +10,7 @@ use super::wire::{call, is_thought, signature, text};
 use crate::call::FinishReason;
 use crate::error::ChatErrorKind;
 use crate::provider::Reply;
+use crate::repair::own_ids;
 
 /// The field of `provider_specific_fields` with the parts of a turn as they came. It is there only
 /// where the chat message alone would not give the same parts in the same order.
@@ -145,7 +146,7 @@ fn message(parts: &[&Value], reading: Reading<'_>) -> Result<Message, String> {
             }
         }
     }
-    own_ids(&mut calls);
+    own_ids(&mut calls, "call");
     let mut message = Message::assistant("");
     message.content = said.filter(|said| !said.is_empty()).map(Content::Text);
     message.tool_calls = calls;
@@ -188,19 +189,6 @@ fn tool_call(
             .insert("provider_specific_fields".to_owned(), fields);
     }
     Ok(call)
-}
-
-/// A result refers to its call by the id, so each call needs one of its own; Gemini often gives none.
-fn own_ids(calls: &mut [ToolCall]) {
-    for index in 0..calls.len() {
-        let (earlier, rest) = calls.split_at_mut(index);
-        let Some(call) = rest.first_mut() else {
-            continue;
-        };
-        if call.id.is_empty() || earlier.iter().any(|other| other.id == call.id) {
-            call.id = format!("call_{}", uuid::Uuid::new_v4().simple());
-        }
-    }
 }
 
 /// Keeps what the chat message has no place for.

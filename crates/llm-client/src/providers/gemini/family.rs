@@ -93,7 +93,7 @@ pub(crate) fn abilities(model: &str) -> Abilities {
 }
 
 /// Major and minor version in names such as `gemini-2.5-pro-preview-05-06` or `gemini-3-flash-preview`.
-fn version(model: &str) -> Option<(u32, u32)> {
+pub(crate) fn version(model: &str) -> Option<(u32, u32)> {
     let (_, name) = model.split_once("gemini-")?;
     let number = name.split('-').next()?;
     let (major, minor) = number.split_once('.').unwrap_or((number, "0"));

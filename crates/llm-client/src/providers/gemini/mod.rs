@@ -28,6 +28,7 @@ use crate::providers::sse::Events;
 use crate::providers::{Endpoint, failure};
 use answer::Reading;
 use conversation::Signatures;
+pub(crate) use family::version;
 use family::{Abilities, abilities};
 use request::Body;
 use stream::Growing;
