@@ -10,7 +10,7 @@ use formats::document::{self, DocumentError};
 use formats::grades::{Grades, GradingStatus, VerifierResult, VerifierStatus};
 use formats::owner::Owner;
 use grading::{GradeOptions, GradingInput, JudgeOptions, Problem, Registry, Severity};
-use llm_client::{Models, Tape};
+use llm_client::Models;
 use program::{Refused, Variables};
 use tokio_util::sync::CancellationToken;
 
@@ -43,12 +43,9 @@ async fn attempt(flags: &Flags) -> Result<Grades, Refused> {
         program_path: std::env::var_os("PATH").unwrap_or_default(),
         ..GradeOptions::default()
     };
-    let mut models = Models::from_variables(|name| variables.get(name))
+    let models = Models::from_variables(|name| variables.get(name))
+        .and_then(|models| models.with_folders(flags.record.as_deref(), None))
         .map_err(|error| Refused::new(error.owner(), error))?;
-    if let Some(folder) = &flags.record {
-        let tape = Tape::create(folder).map_err(|error| Refused::new(error.owner(), error))?;
-        models = models.with_tape(tape);
-    }
     let registry = Registry::builtin();
     match grading::validate(&registry, &input, &models) {
         Ok(validated) => warn(&validated.warnings),

@@ -17,7 +17,7 @@ use formats::event::Event;
 use formats::owner::Owner;
 use formats::task::InitialMessages;
 use formats::trajectory::{AgentStatus, Trajectory};
-use llm_client::{Budget, BudgetLimits, Cache, CacheLimits, Models, Tape};
+use llm_client::{Budget, BudgetLimits, Models};
 use program::{Refused, Variables};
 use report::text::{Steps, Style};
 use tokio_util::sync::CancellationToken;
@@ -149,25 +149,18 @@ fn input(flags: &Flags, variables: &Variables) -> Result<RunInput, Refused> {
 
 /// The models, and what the flags make of their exchanges.
 fn models(flags: &Flags, variables: &Variables) -> Result<Models, Refused> {
-    let mut models = Models::from_variables(|name| variables.get(name))
+    let models = Models::from_variables(|name| variables.get(name))
+        .and_then(|models| models.with_folders(flags.record.as_deref(), flags.cache.as_deref()))
         .map_err(|error| Refused::new(error.owner(), error))?;
     let limits = BudgetLimits {
         cost_usd: flags.max_cost,
         tokens: flags.max_tokens,
     };
-    if !limits.is_unlimited() {
-        models = models.with_budget(Budget::new("run", limits));
-    }
-    if let Some(folder) = &flags.record {
-        let tape = Tape::create(folder).map_err(|error| Refused::new(error.owner(), error))?;
-        models = models.with_tape(tape);
-    }
-    if let Some(folder) = &flags.cache {
-        let cache = Cache::open(folder, CacheLimits::default())
-            .map_err(|error| Refused::new(error.owner(), error))?;
-        models = models.with_cache(cache);
-    }
-    Ok(models)
+    Ok(if limits.is_unlimited() {
+        models
+    } else {
+        models.with_budget(Budget::new("run", limits))
+    })
 }
 
 /// The object in an optional file; `null` counts as an absent object.

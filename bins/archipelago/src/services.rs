@@ -5,7 +5,7 @@ use std::sync::Arc;
 use agent_core::Agents;
 use grading::Registry;
 use harness::Services;
-use llm_client::{Cache, CacheLimits, Models, Tape};
+use llm_client::Models;
 use program::{Refused, Variables};
 use sandbox::{DockerSandbox, Engine, Isolation, ProcessSandbox, Resources, Sandbox, UrlSandbox};
 
@@ -20,18 +20,9 @@ pub(crate) fn variables() -> Result<Variables, Refused> {
 
 /// The models with their credentials and limits, and what the flags make of their exchanges.
 pub(crate) fn models(variables: &Variables, flags: &ModelFlags) -> Result<Models, Refused> {
-    let mut models = Models::from_variables(|name| variables.get(name))
-        .map_err(|error| Refused::new(error.owner(), error))?;
-    if let Some(folder) = &flags.record {
-        let tape = Tape::create(folder).map_err(|error| Refused::new(error.owner(), error))?;
-        models = models.with_tape(tape);
-    }
-    if let Some(folder) = &flags.cache {
-        let cache = Cache::open(folder, CacheLimits::default())
-            .map_err(|error| Refused::new(error.owner(), error))?;
-        models = models.with_cache(cache);
-    }
-    Ok(models)
+    Models::from_variables(|name| variables.get(name))
+        .and_then(|models| models.with_folders(flags.record.as_deref(), flags.cache.as_deref()))
+        .map_err(|error| Refused::new(error.owner(), error))
 }
 
 /// Services with `models` around `sandbox`.

@@ -11,7 +11,7 @@ use secrecy::ExposeSecret;
 
 use crate::around::Around;
 use crate::budget::Budget;
-use crate::cache::Cache;
+use crate::cache::{Cache, CacheError, CacheLimits};
 use crate::error::ModelNameError;
 use crate::extra_args::Settings;
 use crate::models::Models;
@@ -19,7 +19,7 @@ use crate::prices::Price;
 use crate::provider::Provider;
 use crate::providers::replay::Replay;
 use crate::rate::{Lanes, RateLimits, SettingError};
-use crate::recording::{Recording, Secrets, Tape};
+use crate::recording::{Recording, RecordingError, Secrets, Tape};
 use crate::retry::RetryPolicy;
 
 /// The variable that names the file with rate limits.
@@ -56,13 +56,22 @@ pub enum SettingsError {
     /// A file.
     #[error(transparent)]
     Document(#[from] DocumentError),
+    /// The folder of a recording.
+    #[error(transparent)]
+    Recording(#[from] RecordingError),
+    /// The folder of kept answers.
+    #[error(transparent)]
+    Cache(#[from] CacheError),
 }
 
 impl SettingsError {
     /// Who has to act.
     #[must_use]
     pub const fn owner(&self) -> Owner {
-        Owner::Configuration
+        match self {
+            Self::Recording(error) => error.owner(),
+            Self::Setting(_) | Self::Document(_) | Self::Cache(_) => Owner::Configuration,
+        }
     }
 }
 
@@ -124,6 +133,24 @@ impl Models {
     pub fn with_cache(mut self, cache: Cache) -> Self {
         self.equipment.cache = Some(cache);
         self
+    }
+
+    /// Records in the folder `record` and keeps answers in the folder `cache`, where they are given.
+    ///
+    /// # Errors
+    /// [`SettingsError`] when one of them cannot be used.
+    pub fn with_folders(
+        mut self,
+        record: Option<&Path>,
+        cache: Option<&Path>,
+    ) -> Result<Self, SettingsError> {
+        if let Some(folder) = record {
+            self = self.with_tape(Tape::create(folder)?);
+        }
+        if let Some(folder) = cache {
+            self = self.with_cache(Cache::open(folder, CacheLimits::default())?);
+        }
+        Ok(self)
     }
 
     /// Every model is answered by its exchanges in `recording`, under its own name, without
