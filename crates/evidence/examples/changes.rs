@@ -7,7 +7,7 @@
 use std::error::Error;
 use std::io::Write as _;
 
-use evidence::{Evidence, EvidenceLimits};
+use evidence::{Evidence, EvidenceLimits, RowSources};
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn Error>> {
@@ -30,6 +30,13 @@ async fn main() -> Result<(), Box<dyn Error>> {
             writeln!(out, "{diff}")?;
         }
     }
-    writeln!(out, "{}", evidence.database_changes().await?.text())?;
+    writeln!(
+        out,
+        "{}",
+        evidence
+            .database_changes(&RowSources::default())
+            .await?
+            .text()
+    )?;
     Ok(())
 }

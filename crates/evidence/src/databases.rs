@@ -60,7 +60,8 @@ struct Found<'a> {
 }
 
 /// Runs `sql` on the database of `world` that `selector` names: by alias, by path, by the end of a
-/// path, or by nothing (or `main`) where there is only one.
+/// path, by a pattern that fits one (`*` crosses `/`), or by nothing (or `main`) where there is only
+/// one.
 pub(crate) fn query(
     world: &World,
     selector: &str,
@@ -77,6 +78,27 @@ pub(crate) fn query(
         .map_err(|reason| EvidenceError::unreadable(format!("database `{path}`: {reason}")))?;
     run(&connection, path, sql, parameters)
         .map_err(|error| EvidenceError::request(format!("the query on `{path}` failed: {error}")))
+}
+
+/// The tables of all databases of `world`, each with the path of its database in front.
+pub(crate) fn tables(
+    world: &World,
+    limits: &EvidenceLimits,
+) -> Result<Vec<(String, String)>, EvidenceError> {
+    let mut tables = Vec::new();
+    for database in find(world)?.iter().filter(|database| !database.is_dump) {
+        let path = database.entry.path();
+        let folder = tempfile::tempdir()
+            .map_err(|error| EvidenceError::unreadable(format!("no temporary folder: {error}")))?;
+        let connection = open(world, database, folder.path(), limits)
+            .map_err(|reason| EvidenceError::unreadable(format!("database `{path}`: {reason}")))?;
+        let sql = "select name from sqlite_master where type = 'table' and name not like 'sqlite@_%' escape '@' order by name";
+        let answer = run(&connection, path, sql, &Object::new())
+            .map_err(|error| EvidenceError::unreadable(format!("database `{path}`: {error}")))?;
+        let names = answer.rows.iter().filter_map(|row| row.first()?.as_str());
+        tables.extend(names.map(|name| (path.to_owned(), name.to_owned())));
+    }
+    Ok(tables)
 }
 
 fn find(world: &World) -> Result<Vec<Found<'_>>, EvidenceError> {
@@ -142,6 +164,15 @@ fn choose<'a, 'w>(found: &'a [Found<'w>], selector: &str) -> Result<&'a Found<'w
                     .is_some_and(|folder| folder.ends_with('/'))
         })
         .collect();
+    if fitting.is_empty() && selector.contains(['*', '?', '[']) {
+        let pattern = globset::Glob::new(selector)
+            .map_err(|error| EvidenceError::request(format!("`{selector}`: {error}")))?
+            .compile_matcher();
+        let fits = |database: &&Found<'_>| {
+            pattern.is_match(database.entry.path()) || pattern.is_match(&database.alias)
+        };
+        fitting = found.iter().filter(fits).collect();
+    }
     if fitting.is_empty() && matches!(selector, "" | "main") {
         fitting = found.iter().collect();
     }

@@ -7,8 +7,11 @@ use serde_json::{Map, Value, json};
 use snapshot::{Entry, World};
 
 use crate::error::EvidenceError;
+use crate::limits::EvidenceLimits;
 use crate::rows::WorldFile;
+use crate::table::{self, Table};
 use crate::worlds;
+use crate::{json_rows, sql_rows};
 
 /// The tables of all databases that are not the same.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -55,9 +58,56 @@ impl DatabaseChanges {
         }
     }
 
+    /// The changed tables with the names by which they can be told apart: that of the table, with
+    /// the path of its database in front where there are several.
+    #[must_use]
+    pub fn named_tables(&self) -> Vec<(String, &str, &TableChange)> {
+        let several = self
+            .tables
+            .iter()
+            .any(|(path, _)| *path != self.tables[0].0);
+        let name = |path: &str, table: &TableChange| {
+            if several {
+                format!("{path}:{}", table.name)
+            } else {
+                table.name.clone()
+            }
+        };
+        self.tables
+            .iter()
+            .map(|(path, table)| (name(path, table), path.as_str(), table))
+            .collect()
+    }
+
+    /// What changed in which table, without rows.
+    #[must_use]
+    pub fn summary(&self) -> String {
+        let mut lines = self.totals();
+        for (name, path, table) in self.named_tables() {
+            lines.push(String::new());
+            lines.push(heading(path, table));
+            lines.push(format!("name for the tools: {}", json!(name)));
+            lines.extend(remarks(table));
+            if table.truncated {
+                lines.push("more rows changed than are kept at hand".to_owned());
+            }
+        }
+        lines.join("\n")
+    }
+
     /// The changes as text: totals, then each table with its rows, one JSON line per row.
     #[must_use]
     pub fn text(&self) -> String {
+        let mut lines = self.totals();
+        for (path, table) in &self.tables {
+            lines.push(String::new());
+            lines.push(heading(path, table));
+            lines.extend(details(table));
+        }
+        lines.join("\n")
+    }
+
+    fn totals(&self) -> Vec<String> {
         let sum = |count: fn(&TableChange) -> u64| -> u64 {
             self.tables.iter().map(|(_, table)| count(table)).sum()
         };
@@ -72,12 +122,7 @@ impl DatabaseChanges {
         for (path, problem) in &self.problems {
             lines.push(format!("{}: cannot be compared: {problem}", json!(path)));
         }
-        for (path, table) in &self.tables {
-            lines.push(String::new());
-            lines.push(heading(path, table));
-            lines.extend(details(table));
-        }
-        lines.join("\n")
+        lines
     }
 }
 
@@ -97,7 +142,8 @@ fn heading(path: &str, table: &TableChange) -> String {
     )
 }
 
-fn details(table: &TableChange) -> Vec<String> {
+/// What is to be said of a table beside its rows.
+fn remarks(table: &TableChange) -> Vec<String> {
     let mut lines = Vec::new();
     if let Some(error) = &table.error {
         lines.push(format!("cannot be compared: {error}"));
@@ -109,6 +155,11 @@ fn details(table: &TableChange) -> Vec<String> {
         lines.push(format!("columns: {columns}"));
     }
     lines.extend(table.notes.iter().cloned());
+    lines
+}
+
+fn details(table: &TableChange) -> Vec<String> {
+    let mut lines = remarks(table);
     for row in &table.rows {
         let side = |row: &Option<Map<String, Value>>| {
             row.clone().map_or(Value::Null, Value::Object).to_string()
@@ -125,24 +176,82 @@ fn details(table: &TableChange) -> Vec<String> {
     lines
 }
 
-/// Compares the databases of two worlds.
-pub(crate) fn between(initial: &Path, after: &Path) -> Result<DatabaseChanges, EvidenceError> {
+/// Which rows are compared beside those of databases.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
+pub struct RowSources {
+    /// Databases, a SQL dump and JSON files together; otherwise the first of these kinds that the
+    /// worlds have.
+    pub all_kinds: bool,
+    /// The field by which rows of JSON files are the same row; one of the usual names if absent.
+    pub json_id_field: Option<String>,
+    /// Whether all changed rows are kept, as far as [memory](ALL_ROWS_BYTES) allows, and not just
+    /// the first ones of each table.
+    pub all_rows: bool,
+}
+
+/// Bytes of the rows of one file that are kept where all of them are wanted.
+pub const ALL_ROWS_BYTES: usize = 256 << 20;
+
+impl RowSources {
+    fn limits(&self) -> ChangeLimits {
+        let limits = ChangeLimits::default();
+        if self.all_rows {
+            ChangeLimits {
+                shown_rows: limits.rows,
+                shown_bytes: ALL_ROWS_BYTES,
+                cell_chars: 20_000,
+                ..limits
+            }
+        } else {
+            limits
+        }
+    }
+}
+
+/// Compares the rows of two worlds.
+pub(crate) fn between(
+    initial: &Path,
+    after: &Path,
+    sources: &RowSources,
+    evidence: &EvidenceLimits,
+) -> Result<DatabaseChanges, EvidenceError> {
     let before = worlds::open("initial", initial)?;
     let after = worlds::open("final", after)?;
     let mut changes = DatabaseChanges::default();
+    let limits = sources.limits();
+    for path in paths(&before, &after, may_be_database) {
+        compare(path, &before, &after, &limits, &mut changes);
+    }
+    if sources.all_kinds || changes.databases == 0 {
+        dumps(&before, &after, evidence, &limits, &mut changes)?;
+    }
+    if sources.all_kinds || changes.databases == 0 {
+        let id_field = sources.json_id_field.as_deref();
+        for path in paths(&before, &after, json_rows::has_rows) {
+            let read = |world: &World| json_rows::tables(world, path, id_field, evidence);
+            match (read(&before), read(&after)) {
+                (Ok(old), Ok(new)) => compare_tables(path, &old, &new, &limits, &mut changes)?,
+                (Err(problem), _) | (_, Err(problem)) => {
+                    changes.problems.push((path.to_owned(), problem));
+                }
+            }
+        }
+    }
+    Ok(changes)
+}
+
+/// The paths of the files of either world that `counts` accepts, in order, each once.
+fn paths<'w>(before: &'w World, after: &'w World, counts: impl Fn(&Entry) -> bool) -> Vec<&'w str> {
     let mut paths: Vec<&str> = before
         .entries()
         .iter()
         .chain(after.entries())
-        .filter(|entry| entry.is_file() && may_be_database(entry))
+        .filter(|entry| entry.is_file() && counts(entry))
         .map(Entry::path)
         .collect();
     paths.sort_unstable();
     paths.dedup();
-    for path in paths {
-        compare(path, &before, &after, &mut changes);
-    }
-    Ok(changes)
+    paths
 }
 
 /// Names under which applications keep databases; other files would all have to be opened.
@@ -151,7 +260,13 @@ fn may_be_database(entry: &Entry) -> bool {
     matches!(extension.as_str(), "db" | "sqlite" | "sqlite3" | "db3")
 }
 
-fn compare(path: &str, before: &World, after: &World, changes: &mut DatabaseChanges) {
+fn compare(
+    path: &str,
+    before: &World,
+    after: &World,
+    limits: &ChangeLimits,
+    changes: &mut DatabaseChanges,
+) {
     fn of<'w>(world: &'w World, path: &str) -> Option<WorldFile<'w>> {
         let entry = world.get(path).filter(|entry| entry.is_file())?;
         Some(WorldFile::new(world, entry))
@@ -164,14 +279,24 @@ fn compare(path: &str, before: &World, after: &World, changes: &mut DatabaseChan
     if !is_one {
         return;
     }
-    changes.databases += 1;
-    let compared = content_changes(
-        path,
+    let (old, new) = (
         old.as_ref().map(|file| file as &dyn Content),
         new.as_ref().map(|file| file as &dyn Content),
-        &ChangeLimits::default(),
     );
-    match compared {
+    compare_content(path, path, old, new, limits, changes);
+}
+
+/// `name` says what kind of content it is.
+fn compare_content(
+    path: &str,
+    name: &str,
+    old: Option<&dyn Content>,
+    new: Option<&dyn Content>,
+    limits: &ChangeLimits,
+    changes: &mut DatabaseChanges,
+) {
+    changes.databases += 1;
+    match content_changes(name, old, new, limits) {
         Ok(found) => {
             let tables = found.tables.into_iter();
             changes
@@ -180,4 +305,50 @@ fn compare(path: &str, before: &World, after: &World, changes: &mut DatabaseChan
         }
         Err(error) => changes.problems.push((path.to_owned(), error.to_string())),
     }
+}
+
+/// Compares the SQL dumps of both worlds, each the one that is nearest to the root, and of those
+/// the largest.
+fn dumps(
+    before: &World,
+    after: &World,
+    evidence: &EvidenceLimits,
+    limits: &ChangeLimits,
+    changes: &mut DatabaseChanges,
+) -> Result<(), EvidenceError> {
+    let (old, new) = (sql_rows::dump_of(before), sql_rows::dump_of(after));
+    let Some(named) = new.or(old) else {
+        return Ok(());
+    };
+    let read = |world: &World, entry: Option<&Entry>| match entry {
+        None => Ok(Vec::new()),
+        Some(entry) => world
+            .read_entry(entry, evidence.file_bytes)
+            .map(|bytes| sql_rows::tables(&String::from_utf8_lossy(&bytes)))
+            .map_err(|error| error.to_string()),
+    };
+    match (read(before, old), read(after, new)) {
+        (Ok(old), Ok(new)) => compare_tables(named.path(), &old, &new, limits, changes),
+        (Err(problem), _) | (_, Err(problem)) => {
+            changes.problems.push((named.path().to_owned(), problem));
+            Ok(())
+        }
+    }
+}
+
+/// Compares tables that were read from other files, as databases.
+fn compare_tables(
+    path: &str,
+    old: &[Table],
+    new: &[Table],
+    limits: &ChangeLimits,
+    changes: &mut DatabaseChanges,
+) -> Result<(), EvidenceError> {
+    let database = |tables: &[Table]| {
+        table::database(tables)
+            .map_err(|error| EvidenceError::unreadable(format!("`{path}`: its rows: {error}")))
+    };
+    let (old, new) = (database(old)?, database(new)?);
+    compare_content(path, "rows.db", Some(&old), Some(&new), limits, changes);
+    Ok(())
 }

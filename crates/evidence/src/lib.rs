@@ -9,16 +9,20 @@ mod databases;
 mod db_diff;
 mod error;
 mod gateway_cli;
+mod json_rows;
 mod limits;
 mod parts;
 mod rows;
 mod sql_dump;
+mod sql_rows;
+mod table;
 mod tool_calls;
 mod visible;
 mod worlds;
 
+use std::collections::HashMap;
 use std::path::PathBuf;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use formats::Object;
 use formats::chat::{Content, Message, Role};
@@ -28,13 +32,16 @@ use tokio::sync::OnceCell;
 
 pub use artifact::{Artifact, Changes, PartOf};
 pub use databases::Answer;
-pub use db_diff::DatabaseChanges;
+pub use db_diff::{ALL_ROWS_BYTES, DatabaseChanges, RowSources};
 pub use error::EvidenceError;
 pub use limits::EvidenceLimits;
 pub use rows::WorldFile;
 pub use tool_calls::{EMPTY_OUTPUT, RecordedCall};
 pub use visible::display_path;
-pub use worlds::{FinalFile, InitialFile};
+pub use worlds::{FinalFile, InitialFile, WantedFile};
+
+/// A piece that is made once, by whoever asks first.
+type Shared<T> = Arc<OnceCell<Result<Arc<T>, EvidenceError>>>;
 
 /// One of the two worlds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -55,7 +62,7 @@ pub struct Evidence {
     calls: OnceLock<Vec<RecordedCall>>,
     hidden_calls: OnceLock<Vec<RecordedCall>>,
     changes: OnceCell<Result<Arc<Changes>, EvidenceError>>,
-    rows: OnceCell<Result<Arc<DatabaseChanges>, EvidenceError>>,
+    rows: Mutex<HashMap<RowSources, Shared<DatabaseChanges>>>,
     goldens: Vec<PathBuf>,
 }
 
@@ -78,7 +85,7 @@ impl Evidence {
             calls: OnceLock::new(),
             hidden_calls: OnceLock::new(),
             changes: OnceCell::new(),
-            rows: OnceCell::new(),
+            rows: Mutex::default(),
             goldens: Vec::new(),
         }
     }
@@ -139,21 +146,70 @@ impl Evidence {
         .await
     }
 
-    /// The changed rows of all databases of the worlds.
+    /// The changed rows of the worlds. Those of one choice of `sources` are made once.
     ///
     /// # Errors
     /// [`EvidenceError`] where a world cannot be read.
-    pub async fn database_changes(&self) -> Result<Arc<DatabaseChanges>, EvidenceError> {
-        self.rows
-            .get_or_init(|| async {
-                let (initial, after) = (self.initial.clone(), self.after.clone());
-                blocking("comparing databases", move || {
-                    db_diff::between(&initial, &after).map(Arc::new)
-                })
-                .await
+    pub async fn database_changes(
+        &self,
+        sources: &RowSources,
+    ) -> Result<Arc<DatabaseChanges>, EvidenceError> {
+        let cell = {
+            let mut rows = self.rows.lock().unwrap_or_else(PoisonError::into_inner);
+            Arc::clone(rows.entry(sources.clone()).or_default())
+        };
+        cell.get_or_init(|| async {
+            let (initial, after) = (self.initial.clone(), self.after.clone());
+            let (sources, limits) = (sources.clone(), Arc::clone(&self.limits));
+            blocking("comparing rows", move || {
+                db_diff::between(&initial, &after, &sources, &limits).map(Arc::new)
             })
             .await
-            .clone()
+        })
+        .await
+        .clone()
+    }
+
+    /// What of the rows of the final world differs from those of the correct end state number
+    /// `golden` (from 0).
+    ///
+    /// # Errors
+    /// [`EvidenceError`] where there is no such end state, or a world cannot be read.
+    pub async fn differences_from_golden(
+        &self,
+        golden: usize,
+        sources: &RowSources,
+    ) -> Result<DatabaseChanges, EvidenceError> {
+        let path = self.golden(golden)?;
+        let (after, sources) = (self.after.clone(), sources.clone());
+        let limits = Arc::clone(&self.limits);
+        blocking("comparing rows", move || {
+            db_diff::between(&path, &after, &sources, &limits)
+        })
+        .await
+    }
+
+    /// The tables of the databases of the correct end state number `golden` (from 0), each with
+    /// the path of its database in front.
+    ///
+    /// # Errors
+    /// [`EvidenceError`] where there is no such end state, or it cannot be read.
+    pub async fn golden_tables(
+        &self,
+        golden: usize,
+    ) -> Result<Vec<(String, String)>, EvidenceError> {
+        let path = self.golden(golden)?;
+        let limits = Arc::clone(&self.limits);
+        blocking("reading a correct end state", move || {
+            databases::tables(&worlds::open("correct", &path)?, &limits)
+        })
+        .await
+    }
+
+    fn golden(&self, number: usize) -> Result<PathBuf, EvidenceError> {
+        self.goldens.get(number).cloned().ok_or_else(|| {
+            EvidenceError::request(format!("there is no golden snapshot number {number}"))
+        })
     }
 
     /// The trajectory.
@@ -244,14 +300,13 @@ impl Evidence {
         .await
     }
 
-    /// Files of the initial world by path (with or without `filesystem/` in front), whole or one
-    /// sheet or slide of each. Those that are not there or cannot be read are left out.
+    /// Files of the initial world, whole or one sheet or slide of each. Those that are not there or cannot be read are left out.
     ///
     /// # Errors
     /// [`EvidenceError`] where the world cannot be read.
     pub async fn initial_files(
         &self,
-        wanted: Vec<(String, Option<usize>)>,
+        wanted: Vec<WantedFile>,
     ) -> Result<Vec<InitialFile>, EvidenceError> {
         let initial = self.initial.clone();
         let limits = Arc::clone(&self.limits);

@@ -22,7 +22,8 @@ static SCHEMA: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"\bpublic\
 
 /// Runs the statements of `dump`; those that fail are passed over.
 pub(crate) fn load(connection: &Connection, dump: &str) {
-    for statement in statements(dump) {
+    let (statements, copied) = split(dump);
+    for statement in statements {
         if IGNORED.as_ref().is_some_and(|r| r.is_match(&statement)) {
             continue;
         }
@@ -42,6 +43,26 @@ pub(crate) fn load(connection: &Connection, dump: &str) {
             tracing::debug!(%error, "a statement of a dump is passed over");
         }
     }
+    for block in copied {
+        if let Err(error) = insert(connection, &block) {
+            tracing::debug!(%error, target = block.target, "rows of a dump are passed over");
+        }
+    }
+}
+
+/// Puts the rows of a `COPY` block into their table.
+fn insert(connection: &Connection, block: &Copied) -> rusqlite::Result<()> {
+    let schema = SCHEMA
+        .as_ref()
+        .map(|schema| schema.replace(&block.target, ""));
+    let target = schema.unwrap_or_else(|| block.target.as_str().into());
+    let width = block.rows.first().map_or(0, Vec::len);
+    let places = vec!["?"; width].join(", ");
+    let mut insert = connection.prepare(&format!("insert into {target} values ({places})"))?;
+    for row in &block.rows {
+        insert.execute(rusqlite::params_from_iter(row))?;
+    }
+    Ok(())
 }
 
 /// An `INSERT` without `public.` in front of its table.
@@ -61,27 +82,106 @@ fn without_schema(statement: String) -> String {
     statement
 }
 
-/// The statements of `dump`: split at semicolons outside of texts and comments. Backslash commands
-/// of `psql` are left out.
+/// A `COPY` block of PostgreSQL.
+pub(crate) struct Copied {
+    /// The table and its columns, as they stand after `COPY`.
+    pub(crate) target: String,
+    /// `None` is no value.
+    pub(crate) rows: Vec<Vec<Option<String>>>,
+}
+
+/// The statements of `dump` and its blocks of data.
+pub(crate) fn split(dump: &str) -> (Vec<String>, Vec<Copied>) {
+    let mut copied = Vec::new();
+    let mut rest = String::with_capacity(dump.len());
+    let mut lines = dump.lines();
+    while let Some(line) = lines.next() {
+        let Some(target) = copy_target(line) else {
+            rest.push_str(line);
+            rest.push('\n');
+            continue;
+        };
+        let rows = lines.by_ref().take_while(|line| *line != "\\.");
+        copied.push(Copied {
+            target: target.to_owned(),
+            rows: rows
+                .map(|line| line.split('\t').map(copied_cell).collect())
+                .collect(),
+        });
+    }
+    (statements(&rest), copied)
+}
+
+fn copy_target(line: &str) -> Option<&str> {
+    let target = line.strip_prefix("COPY ")?;
+    let end = target.to_lowercase().rfind(" from stdin")?;
+    target.get(..end)
+}
+
+fn copied_cell(cell: &str) -> Option<String> {
+    if cell == "\\N" {
+        return None;
+    }
+    let mut text = String::with_capacity(cell.len());
+    let mut chars = cell.chars();
+    while let Some(c) = chars.next() {
+        match c {
+            '\\' => text.push(unescaped(chars.next().unwrap_or('\\'))),
+            c => text.push(c),
+        }
+    }
+    Some(text)
+}
+
+/// What a backslash and `c` stand for.
+const fn unescaped(c: char) -> char {
+    match c {
+        'n' => '\n',
+        't' => '\t',
+        'r' => '\r',
+        '0' => '\0',
+        'b' => '\u{8}',
+        'f' => '\u{c}',
+        'v' => '\u{b}',
+        other => other,
+    }
+}
+
+/// Whether backslashes in texts are escapes, as in dumps of MySQL.
+fn has_escapes(dump: &str) -> bool {
+    let lower = dump.to_lowercase();
+    dump.contains('`') || lower.contains("engine=") || lower.contains("auto_increment")
+}
+
+/// The statements of `dump`: split at semicolons outside of texts and comments, escapes in texts
+/// resolved. Backslash commands of `psql` are left out.
 fn statements(dump: &str) -> Vec<String> {
+    let escapes = has_escapes(dump);
     let mut statements = Vec::new();
     let mut current = String::new();
     let mut chars = dump.chars().peekable();
     let mut quote: Option<char> = None;
+    // PostgreSQL writes texts with escapes as E'…'.
+    let mut escaping = false;
     while let Some(c) = chars.next() {
         match (quote, c) {
             (Some(open), c) if c == open => {
                 quote = None;
                 current.push(c);
             }
-            // MySQL escapes quotes by a backslash.
-            (Some('\''), '\\') if chars.peek() == Some(&'\'') => {
-                chars.next();
-                current.push_str("''");
-            }
+            (Some('\''), '\\') if escaping => match chars.next().map(unescaped) {
+                Some('\'') => current.push_str("''"),
+                Some(c) => current.push(c),
+                None => {}
+            },
             (Some(_), c) => current.push(c),
             (None, '\'' | '"' | '`') => {
                 quote = Some(c);
+                let is_marked = c == '\'' && ends_in_mark(&current);
+                if is_marked {
+                    current.pop();
+                }
+                escaping = escapes || is_marked;
                 current.push(c);
             }
             (None, '-') if chars.peek() == Some(&'-') => {
@@ -108,6 +208,12 @@ fn statements(dump: &str) -> Vec<String> {
     statements
 }
 
+/// Whether `text` ends in the `E` that stands before a text with escapes.
+fn ends_in_mark(text: &str) -> bool {
+    let mut last = text.chars().rev();
+    matches!(last.next(), Some('e' | 'E')) && last.next().is_none_or(|c| !c.is_alphanumeric())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -131,6 +237,27 @@ mod tests {
             ),
             1
         );
+    }
+
+    #[test]
+    fn escapes_are_resolved_and_rows_of_copy_are_loaded() {
+        let mysql =
+            "CREATE TABLE `t` (a text);\nINSERT INTO `t` VALUES ('ends in \\\\'),('x\\ny');";
+        assert_eq!(
+            count(
+                mysql,
+                "select count(*) from t where a in ('ends in \\', 'x\ny')"
+            ),
+            2
+        );
+        let postgresql = "CREATE TABLE public.t (id integer, n text);\nCOPY public.t (id, n) FROM stdin;\n\
+            4\tit's; a\\tb\n5\t\\N\n\\.\nINSERT INTO t VALUES (6, E'it\\'s');";
+        assert_eq!(count(postgresql, "select sum(id) from t"), 15);
+        assert_eq!(
+            count(postgresql, "select id from t where n = 'it''s; a\tb'"),
+            4
+        );
+        assert_eq!(count(postgresql, "select id from t where n = 'it''s'"), 6);
     }
 
     #[test]

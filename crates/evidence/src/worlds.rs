@@ -39,6 +39,17 @@ pub struct InitialFile {
     pub notes: Vec<String>,
 }
 
+/// A file of the initial world that is asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WantedFile {
+    /// Its path, with or without `filesystem/` in front.
+    pub path: String,
+    /// One sheet or slide of it, from 0.
+    pub index: Option<usize>,
+    /// The file as it is, if it is text, and not the text that was extracted.
+    pub source: bool,
+}
+
 /// Opens a world.
 pub(super) fn open(what: &str, path: &Path) -> Result<World, EvidenceError> {
     opened(what, World::open(path))
@@ -92,13 +103,13 @@ pub(crate) fn files(
 /// The named files of the world at `path`.
 pub(crate) fn named(
     path: &Path,
-    wanted: &[(String, Option<usize>)],
+    wanted: &[WantedFile],
     limits: &EvidenceLimits,
 ) -> Result<Vec<InitialFile>, EvidenceError> {
     let world = open("initial", path)?;
     let mut files = Vec::new();
-    for (name, index) in wanted {
-        let name = name.trim_start_matches('/');
+    for wanted in wanted {
+        let name = wanted.path.trim_start_matches('/');
         let entry = world
             .get(name)
             .or_else(|| world.get(&format!("{}/{name}", snapshot::FILESYSTEM)))
@@ -107,8 +118,19 @@ pub(crate) fn named(
             tracing::warn!(name, "a reference file is not in the initial world");
             continue;
         };
+        let source = wanted
+            .source
+            .then(|| world.read_entry(entry, limits.file_bytes).ok())
+            .flatten()
+            .and_then(|bytes| String::from_utf8(bytes).ok());
         match document(&world, entry, limits) {
-            Ok(document) => files.extend(initial_file(name, *index, document)),
+            Ok(document) => {
+                let mut file = initial_file(name, wanted.index, document);
+                if let (Some(file), Some(source)) = (&mut file, source) {
+                    file.text = source;
+                }
+                files.extend(file);
+            }
             Err(problem) => tracing::warn!(name, %problem, "a reference file cannot be read"),
         }
     }

@@ -36,3 +36,6 @@ pub use document::{Document, Format, Part, PartKind, Picture, extension, extract
 pub use error::ExtractError;
 pub use html::html_to_text;
 pub use limits::Limits;
+pub use office::cell_formats::{CellFormat, CellRange, SheetFormats, sheet_formats};
+pub use office::colours::Colour;
+pub use office::slide_looks::{RunLook, ShapeLook, SlideLook, slide_looks};

@@ -13,6 +13,7 @@ use schemars::{JsonSchema, Schema};
 use serde::de::DeserializeOwned;
 
 use crate::error::EvalError;
+use crate::isolation::IsolationRule;
 use crate::problem::Findings;
 use crate::settings;
 use evidence::Evidence;
@@ -81,6 +82,8 @@ pub struct Case {
     pub(crate) task_folder: Option<PathBuf>,
     /// Where programs are looked for.
     pub(crate) program_path: OsString,
+    /// Whether programs must be isolated.
+    pub(crate) isolation: IsolationRule,
 }
 
 impl Case {

@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::str::FromStr;
 use std::time::Duration;
 
 use evidence::EvidenceLimits;
@@ -9,6 +10,8 @@ use formats::grades::Grades;
 use formats::task::{EvalConfig, GradingSettings, ScoringConfig, Verifier};
 use formats::trajectory::Trajectory;
 use judge::JudgeOptions;
+
+use crate::isolation::IsolationRule;
 
 /// Everything that grading one trajectory needs.
 #[derive(Debug, Clone)]
@@ -84,6 +87,10 @@ pub struct GradeOptions {
     /// Leave out verifiers that need a transcript, because there is none (§3.4). They have no part
     /// in the score. Default false.
     pub skip_trajectory_verifiers: bool,
+    /// The final world is one that is known to be right and there is no trajectory: leave out the
+    /// verifiers that look at the answer (§3.9). Set by
+    /// [`check_golden_state`](crate::check_golden_state).
+    pub golden_state: bool,
     /// What becomes of the score where a verifier could not be judged. Default: there is none.
     pub on_verifier_error: OnVerifierError,
     /// Judge a verifier only if all verifiers that it depends on passed; others are left out and
@@ -94,6 +101,8 @@ pub struct GradeOptions {
     /// The `PATH` of programs that verifiers run; they get no other variable of this program.
     /// Default `/usr/local/bin:/usr/bin:/bin`.
     pub program_path: OsString,
+    /// Whether such programs must be isolated from the machine. Default: where it is possible.
+    pub isolation: IsolationRule,
     /// Limits of what is read out of the worlds.
     pub evidence: EvidenceLimits,
 }
@@ -122,6 +131,17 @@ impl OnVerifierError {
     }
 }
 
+impl FromStr for OnVerifierError {
+    type Err = String;
+
+    fn from_str(word: &str) -> Result<Self, String> {
+        [Self::FailRun, Self::ScoreAsZero, Self::Exclude]
+            .into_iter()
+            .find(|choice| choice.as_str() == word)
+            .ok_or_else(|| "must be fail_run, score_as_zero or exclude".to_owned())
+    }
+}
+
 impl Default for GradeOptions {
     fn default() -> Self {
         Self {
@@ -131,10 +151,12 @@ impl Default for GradeOptions {
             verifier_timeout: Duration::from_secs(7200),
             total_timeout: None,
             skip_trajectory_verifiers: false,
+            golden_state: false,
             on_verifier_error: OnVerifierError::default(),
             only_after_passed: false,
             task_folder: None,
             program_path: "/usr/local/bin:/usr/bin:/bin".into(),
+            isolation: IsolationRule::default(),
             evidence: EvidenceLimits::default(),
         }
     }

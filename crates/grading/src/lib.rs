@@ -12,7 +12,9 @@ mod calibrate;
 mod error;
 mod eval;
 mod evals;
+mod golden_state;
 mod input;
+mod isolation;
 mod order;
 mod problem;
 mod program;
@@ -27,7 +29,9 @@ pub use ::evidence;
 pub use calibrate::{Calibration, JudgedCase, Labelled, LabelledCase, calibration, judge_cases};
 pub use error::{ErrorKind, EvalError};
 pub use eval::{Case, Eval, Verdict};
+pub use golden_state::{check_golden_state, no_trajectory};
 pub use input::{GradeOptions, GradingInput, GradingPlan, OnVerifierError};
+pub use isolation::IsolationRule;
 pub use judge::{
     Decision, Judge, JudgeError, JudgeErrorKind, JudgeOptions, Opinion, Question, Ruling, Shape,
 };

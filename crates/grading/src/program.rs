@@ -13,22 +13,57 @@ use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::process::Command;
 
 use crate::error::{ErrorKind, EvalError};
+use crate::eval::Case;
+use crate::isolation::Isolation;
 
 /// Bytes of each output that are kept; the rest is read and dropped.
 const KEPT_OUTPUT: usize = 1 << 20;
 
-/// Puts memory limits on itself, then becomes the program.
-const LIMITED: &str = r#"ulimit -v "$0" && exec "$@""#;
+/// Puts limits on itself, then becomes the program: kibibytes of address space, seconds of the
+/// processor, open files. No program leaves a core behind.
+const LIMITED: &str =
+    r#"ulimit -c 0 && ulimit -v "$1" && ulimit -t "$2" && ulimit -n "$3" && shift 3 && exec "$@""#;
+
+/// Open files where nothing else is said.
+const OPEN_FILES: u64 = 1024;
 
 /// A program to be run.
 pub(crate) struct Program<'a> {
     pub(crate) command: Vec<OsString>,
     /// Where it runs.
     pub(crate) folder: &'a Path,
+    /// Where it may write, if that is more than `folder`.
+    pub(crate) writable: Option<&'a Path>,
     pub(crate) variables: Vec<(&'static str, OsString)>,
     pub(crate) input: Vec<u8>,
     pub(crate) time: Duration,
     pub(crate) memory_mib: u64,
+    /// Seconds of the processor of each of its processes; as many as `time` if absent.
+    pub(crate) cpu_seconds: Option<u64>,
+    /// Files that a process of it may have open; 1024 if absent.
+    pub(crate) open_files: Option<u64>,
+}
+
+impl<'a> Program<'a> {
+    /// A program without variables and input.
+    pub(crate) const fn new(
+        command: Vec<OsString>,
+        folder: &'a Path,
+        time: Duration,
+        memory_mib: u64,
+    ) -> Self {
+        Self {
+            command,
+            folder,
+            writable: None,
+            variables: Vec::new(),
+            input: Vec::new(),
+            time,
+            memory_mib,
+            cpu_seconds: None,
+            open_files: None,
+        }
+    }
 }
 
 /// How it ended.
@@ -37,6 +72,8 @@ pub(crate) struct Finished {
     pub(crate) status: Option<ExitStatus>,
     pub(crate) stdout: String,
     pub(crate) stderr: String,
+    /// How it was kept from the machine.
+    pub(crate) isolation: Isolation,
 }
 
 /// Kills the whole group when dropped: also when the grading is cancelled.
@@ -52,8 +89,16 @@ impl Drop for Group {
 }
 
 impl Program<'_> {
-    /// Runs it to its end, or to the end of its time.
-    pub(crate) async fn run(self, path: &OsStr) -> Result<Finished, EvalError> {
+    /// Runs it to its end, or to the end of its time, as the case has it.
+    pub(crate) async fn run(self, case: &Case) -> Result<Finished, EvalError> {
+        let path: &OsStr = &case.program_path;
+        let isolation = Isolation::by(case.isolation)
+            .await
+            .map_err(|reason| EvalError::new(ErrorKind::Sandbox, reason))?;
+        let readable: Vec<&Path> = case.task_folder.as_deref().into_iter().collect();
+        let writable = self.writable.unwrap_or(self.folder);
+        let prefix = isolation.prefix(writable, &readable, path);
+        let cpu_seconds = self.cpu_seconds.unwrap_or(self.time.as_secs() + 1);
         let name = self.command.first().cloned().unwrap_or_default();
         let failed = |error: std::io::Error| {
             let name = name.to_string_lossy();
@@ -65,7 +110,11 @@ impl Program<'_> {
         let mut child = Command::new("/bin/sh")
             .arg("-c")
             .arg(LIMITED)
+            .arg("sh")
             .arg((self.memory_mib * 1024).to_string())
+            .arg(cpu_seconds.to_string())
+            .arg(self.open_files.unwrap_or(OPEN_FILES).to_string())
+            .args(prefix)
             .args(&self.command)
             .current_dir(self.folder)
             .env_clear()
@@ -108,12 +157,14 @@ impl Program<'_> {
                 status: Some(status),
                 stdout,
                 stderr,
+                isolation,
             }),
             Ok(Err(error)) => Err(failed(error)),
             Err(_) => Ok(Finished {
                 status: None,
                 stdout: String::new(),
                 stderr: String::new(),
+                isolation,
             }),
         }
     }

@@ -211,10 +211,13 @@ impl<'a> Run<'a> {
 
     /// Leaves out what cannot be judged without a transcript.
     fn skip(&mut self, on_result: &(dyn Fn(&VerifierResult) + Send + Sync)) {
-        if !self.options.skip_trajectory_verifiers {
+        let skipped = if self.options.golden_state {
+            skip::without_answer(self.registry, &self.verifiers, &self.eval_configs)
+        } else if self.options.skip_trajectory_verifiers {
+            skip::without_transcript(self.registry, &self.verifiers, &self.eval_configs)
+        } else {
             return;
-        }
-        let skipped = skip::without_transcript(self.registry, &self.verifiers, &self.eval_configs);
+        };
         for (at, reason) in skipped {
             let result = skip::result(&self.verifiers[at], &reason);
             on_result(&result);
@@ -383,6 +386,7 @@ impl<'a> Run<'a> {
                 .map_err(|error| EvalError::from(error.clone())),
             task_folder: self.options.task_folder.clone(),
             program_path: self.options.program_path.clone(),
+            isolation: self.options.isolation,
         };
         Ok((eval, case))
     }

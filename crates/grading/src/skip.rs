@@ -9,6 +9,15 @@ use formats::task::{EvalConfig, Verifier};
 use crate::registry::Registry;
 use crate::validate::config_of;
 
+/// Evals that look at what the agent did and said on its way, whatever their settings.
+const ON_THE_WAY: [&str; 5] = [
+    "posttraining_tool_call_check",
+    "response_tool_verifier",
+    "tool_call_check",
+    "tool_call_llm_check",
+    "trace_milestones",
+];
+
 /// Why verifiers cannot be judged without a transcript, by their positions (§3.4): those whose
 /// settings look at it, those whose eval is not known, and all that depend on one of these.
 pub(crate) fn without_transcript(
@@ -33,6 +42,36 @@ pub(crate) fn without_transcript(
             skipped.insert(at, reason);
         }
     }
+    with_dependants(verifiers, skipped)
+}
+
+/// Why verifiers cannot be judged on a state without an answer (§3.9): those whose settings look at
+/// the answer, and all that depend on one of these.
+pub(crate) fn without_answer(
+    registry: &Registry,
+    verifiers: &[Verifier],
+    configs: &[EvalConfig],
+) -> HashMap<usize, String> {
+    let mut skipped = HashMap::new();
+    for (at, verifier) in verifiers.iter().enumerate() {
+        let config = config_of(verifier, configs);
+        let Some(config) = config.filter(|c| !ON_THE_WAY.contains(&c.eval_defn_id.as_str())) else {
+            continue;
+        };
+        let eval = registry.eval(&config.eval_defn_id);
+        if eval.is_some_and(|eval| eval.inspect(verifier, config).needs_transcript) {
+            let id = &config.eval_defn_id;
+            skipped.insert(at, format!("`{id}` looks at the answer, and there is none"));
+        }
+    }
+    with_dependants(verifiers, skipped)
+}
+
+/// `skipped` with all that depend on one of them.
+fn with_dependants(
+    verifiers: &[Verifier],
+    mut skipped: HashMap<usize, String>,
+) -> HashMap<usize, String> {
     loop {
         let ids: HashMap<&str, usize> = skipped
             .keys()

@@ -15,12 +15,13 @@ mod options;
 mod prompts;
 pub mod reply;
 mod settings;
+mod tools;
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use formats::Object;
-use formats::chat::{Content, Message};
+use formats::chat::{Content, Message, ToolDefinition};
 use formats::grades::JudgeUsage;
 use formats::task::GradingSettings;
 use llm_client::{CallLabels, ChatErrorKind, ChatRequest, ChatResponse, Models};
@@ -33,6 +34,7 @@ pub use error::{JudgeError, JudgeErrorKind};
 pub use meter::sum;
 pub use options::JudgeOptions;
 pub use prompts::{PromptSet, marker_code};
+pub use tools::{Tools, VerdictTool};
 
 use self::ballot::{Vote, count};
 use self::cache::{Cache, Key};
@@ -86,6 +88,10 @@ pub struct Question {
     pub code: String,
     /// The temperature where the settings say nothing of arguments at all.
     pub temperature: Option<f64>,
+    /// Arguments of the call in place of those of the settings, where a kind of check has its own.
+    pub arguments: Option<Object>,
+    /// How often the judge is asked at most, where a kind of check has its own number.
+    pub attempts: Option<u32>,
 }
 
 impl Question {
@@ -96,6 +102,8 @@ impl Question {
             user: user.into(),
             code: String::new(),
             temperature: None,
+            arguments: None,
+            attempts: None,
         }
     }
 
@@ -158,7 +166,8 @@ impl Judge {
             JudgeError::config("no judge is set: the grading settings lack `llm_judge_model`")
         })?;
         let members = member::named(settings)
-            .iter()
+            .into_iter()
+            .chain(member::added(settings, &options.panel))
             .map(|named| named.resolve(models, options))
             .collect::<Result<Vec<Member>, JudgeError>>()?;
         let system_prompt = settings
@@ -167,7 +176,11 @@ impl Judge {
             .filter(|prompt| !prompt.is_empty());
         Ok(Self {
             members: members.into(),
-            votes: settings.llm_judge_votes.unwrap_or(1).clamp(1, MAX_VOTES),
+            votes: options
+                .votes
+                .or(settings.llm_judge_votes)
+                .unwrap_or(1)
+                .clamp(1, MAX_VOTES),
             settings: Arc::new(JudgeSettings {
                 // A prompt of others does not tell what `null` means.
                 cannot_assess: settings.llm_judge_cannot_assess.unwrap_or(false)
@@ -289,7 +302,8 @@ impl Judge {
             Message::system(question.system.as_str()),
             text_or_blocks(question.user.clone()),
         ];
-        let mut extra_args = member.extra_args.clone();
+        let own = question.arguments.as_ref();
+        let mut extra_args = own.unwrap_or(&member.extra_args).clone();
         if let (true, Some(temperature)) = (member.plain, question.temperature) {
             extra_args.insert("temperature".to_owned(), temperature.into());
         }
@@ -311,8 +325,8 @@ impl Judge {
             self.meter.cached();
             return Ok(answer);
         }
-        let (answer, reply) =
-            Box::pin(self.until_read(member, question, &opening, &mut extra_args, read)).await?;
+        let asked = self.until_read(member, question, &opening, &mut extra_args, read);
+        let (answer, reply) = Box::pin(asked).await?;
         if let Some((cache, key)) = &kept {
             cache.put(key, member.model.name(), &reply).await;
         }
@@ -330,9 +344,9 @@ impl Judge {
     ) -> Result<(T, String), JudgeError> {
         let mut messages = opening.to_vec();
         let mut unread = Vec::new();
-        for _ in 0..self.attempts {
-            let code = &question.code;
-            let response = self.call(member, code, &messages, extra_args).await?;
+        for _ in 0..question.attempts.unwrap_or(self.attempts) {
+            let call = self.call(member, &question.code, &messages, &[], extra_args);
+            let response = call.await?;
             let text = response.message.text().into_owned();
             let problem = match read(&text) {
                 Ok(answer) => return Ok((answer, text)),
@@ -364,13 +378,14 @@ impl Judge {
         member: &Member,
         code: &str,
         messages: &[Message],
+        tools: &[ToolDefinition],
         extra_args: &mut Object,
     ) -> Result<ChatResponse, JudgeError> {
         loop {
             self.budget.check()?;
             let request = ChatRequest {
                 messages,
-                tools: &[],
+                tools,
                 extra_args,
                 timeout: self.timeout,
                 labels: CallLabels {

@@ -63,6 +63,19 @@ pub(crate) fn named(settings: &GradingSettings) -> Vec<Named<'_>> {
     std::iter::once(first).chain(panel).collect()
 }
 
+/// Judges that are added to those of `settings`, with the arguments of the first one.
+pub(crate) fn added<'a>(
+    settings: &'a GradingSettings,
+    names: &'a [String],
+) -> impl Iterator<Item = Named<'a>> {
+    names.iter().map(|name| Named {
+        key: "panel",
+        name,
+        extra_args: settings.llm_judge_extra_args.as_ref(),
+        rates: None,
+    })
+}
+
 impl Named<'_> {
     /// The extra arguments of every call, without those that the call itself decides.
     pub(crate) fn extra_args(&self) -> Object {

@@ -23,6 +23,10 @@ pub struct JudgeOptions {
     /// US dollars that the calls of this run may cost; calls whose price is not known count as 10
     /// dollars per million tokens of input and 30 of output. Default: no limit.
     pub max_usd: Option<f64>,
+    /// How often each judge is asked. Default: what the settings say.
+    pub votes: Option<u32>,
+    /// Names of further judges that vote, beside those of the settings. Default: none.
+    pub panel: Vec<String>,
 }
 
 impl Default for JudgeOptions {
@@ -33,6 +37,8 @@ impl Default for JudgeOptions {
             timeout: Duration::from_secs(600),
             cache: None,
             max_usd: None,
+            votes: None,
+            panel: Vec::new(),
         }
     }
 }

@@ -55,7 +55,10 @@ pub(crate) fn extract(bytes: &[u8], limits: &Limits) -> Result<Document, Extract
 }
 
 /// The files of the slides in the order of the presentation.
-fn slide_paths(package: &mut Package<'_>, limits: &Limits) -> Result<Vec<String>, ExtractError> {
+pub(super) fn slide_paths(
+    package: &mut Package<'_>,
+    limits: &Limits,
+) -> Result<Vec<String>, ExtractError> {
     let missing = |name: &str| ExtractError::broken(FORMAT, format!("it has no `{name}`"));
     let name = "ppt/presentation.xml";
     let presentation = package.xml(name)?.ok_or_else(|| missing(name))?;

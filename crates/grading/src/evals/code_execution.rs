@@ -139,18 +139,24 @@ impl Eval for CodeExecution {
         let mut command: Vec<OsString> = command.iter().map(OsString::from).collect();
         command.push(tests.join(TESTS).into());
         let program = Program {
-            command,
-            folder: &filesystem,
+            writable: Some(folder.path()),
             variables: vec![
                 ("PYTHONPATH", modules),
                 ("FILESYSTEM_ROOT", filesystem.clone().into()),
             ],
-            input: Vec::new(),
-            time: Duration::from_secs_f64(values.execution_timeout_seconds),
-            memory_mib: MEMORY_MIB,
+            ..Program::new(
+                command,
+                &filesystem,
+                Duration::from_secs_f64(values.execution_timeout_seconds),
+                MEMORY_MIB,
+            )
         };
-        let finished = program.run(&case.program_path).await?;
-        verdict(values, &finished)
+        let finished = program.run(case).await?;
+        let isolation = finished.isolation.as_str();
+        let mut verdict = verdict(values, &finished)?;
+        let values = &mut verdict.values;
+        values.insert("isolation".to_owned(), isolation.into());
+        Ok(verdict)
     }
 }
 

@@ -108,16 +108,16 @@ impl Eval for CommandEval {
             reason = "checked to be from 16 to 65536"
         )]
         let memory_mib = values.memory_mib as u64;
+        let time = Duration::from_secs_f64(values.timeout_seconds);
         let program = Program {
-            command,
-            folder: folder.path(),
-            variables: Vec::new(),
             input: input.to_string().into_bytes(),
-            time: Duration::from_secs_f64(values.timeout_seconds),
-            memory_mib,
+            ..Program::new(command, folder.path(), time, memory_mib)
         };
-        let finished = program.run(&case.program_path).await?;
-        verdict(&finished, values.timeout_seconds)
+        let finished = program.run(case).await?;
+        let mut verdict = verdict(&finished, values.timeout_seconds)?;
+        let isolation = finished.isolation.as_str().into();
+        verdict.values.insert("isolation".to_owned(), isolation);
+        Ok(verdict)
     }
 }
 

@@ -33,9 +33,21 @@ pub(crate) static TOOL_CALLS: PromptSet = prompt_set!("tool_calls": "system", "u
 /// Whether changes of rows meet a criterion.
 pub(crate) static ROWS: PromptSet = prompt_set!("rows": "system", "user");
 
+/// Questions that are a list of materials.
+pub(crate) static SECTIONS: PromptSet = prompt_set!(
+    "sections": "user", "response", "short_answer", "tool_shares", "style", "comparison"
+);
+
 /// All sets.
 #[cfg(test)]
-static ALL: [&PromptSet; 5] = [&OUTPUT_LLM, &GOLDEN_RESPONSE, &APEX_V1, &TOOL_CALLS, &ROWS];
+static ALL: [&PromptSet; 6] = [
+    &OUTPUT_LLM,
+    &GOLDEN_RESPONSE,
+    &APEX_V1,
+    &TOOL_CALLS,
+    &ROWS,
+    &SECTIONS,
+];
 
 #[cfg(test)]
 mod tests {

@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use super::field::{Asked, Expectation, Found, ResultType, cent, text};
 use super::object;
 use crate::error::EvalError;
 use crate::eval::{Case, Eval, Verdict};
@@ -108,21 +109,6 @@ fn scalar(answer: &Answer) -> Value {
     }
 }
 
-/// The text by which results are compared: `None` for nothing, a point in every float.
-fn text(value: &Value) -> String {
-    match value {
-        Value::Null => "None".to_owned(),
-        Value::String(text) => text.clone(),
-        Value::Number(number) => match (number.as_i64(), number.as_f64()) {
-            (None, Some(float)) if float.fract() == 0.0 && float.abs() < 1e16 => {
-                format!("{float:.1}")
-            }
-            _ => number.to_string(),
-        },
-        other => other.to_string(),
-    }
-}
-
 fn is_nothing(value: &Value) -> bool {
     match value {
         Value::Null => true,
@@ -139,83 +125,6 @@ fn equal(actual: &Value, expected: &Value, tolerance: f64) -> bool {
         || lenient::number(actual)
             .zip(lenient::number(expected))
             .is_some_and(|(a, b)| (a - b).abs() <= tolerance)
-}
-
-/// How the result is compared.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum ResultType {
-    /// Equal text, white space around it and (unless `case_sensitive`) case aside.
-    #[default]
-    String,
-    /// Equal integers.
-    Integer,
-    /// Numbers that differ by at most `tolerance`.
-    Decimal,
-    /// A count above 0, or a word for true, against the word that is expected.
-    Boolean,
-    /// Whether there is a row.
-    Exists,
-    /// The number of rows.
-    RowCount,
-}
-
-impl ResultType {
-    /// Whether `actual` is what is expected. Nothing never matches.
-    pub(crate) fn matches(
-        self,
-        actual: &Value,
-        expected: &Value,
-        tolerance: f64,
-        case_sensitive: bool,
-    ) -> bool {
-        if actual.is_null() {
-            return false;
-        }
-        match self {
-            Self::String => {
-                let fold = |value: &Value| {
-                    let text = text(value).trim().to_owned();
-                    if case_sensitive {
-                        text
-                    } else {
-                        text.to_lowercase()
-                    }
-                };
-                fold(actual) == fold(expected)
-            }
-            Self::Integer | Self::RowCount => {
-                let whole = |value: &Value| lenient::number(value).filter(|n| n.fract() == 0.0);
-                whole(actual)
-                    .zip(whole(expected))
-                    .is_some_and(|(a, b)| a == b)
-            }
-            Self::Decimal => lenient::number(actual)
-                .zip(lenient::number(expected))
-                // Sums of decimals are rarely exact.
-                .is_some_and(|(a, b)| (a - b).abs() <= tolerance + 1e-9),
-            Self::Boolean | Self::Exists => {
-                let holds = match lenient::number(actual) {
-                    Some(number) => Some(number > 0.0),
-                    None => lenient::flag(actual),
-                };
-                holds.is_some() && holds == lenient::flag(expected)
-            }
-        }
-    }
-}
-
-/// Which world is asked.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum Asked {
-    /// The world after the agent worked.
-    #[default]
-    Final,
-    /// The world before.
-    Initial,
-    /// Both: `expected_value` is `changed` or `unchanged`.
-    Both,
 }
 
 /// Settings of `sql_field_check`.
@@ -246,23 +155,17 @@ pub(crate) struct SqlFieldValues {
     snapshot: Asked,
 }
 
-pub(crate) const fn cent() -> f64 {
-    0.01
-}
-
 pub(crate) struct SqlFieldCheck;
 
-impl SqlFieldCheck {
-    async fn value(values: &SqlFieldValues, side: Side, case: &Case) -> Result<Value, EvalError> {
-        let answer = case
-            .evidence
-            .query(side, &values.db, &values.sql, values.params.clone())
-            .await?;
-        Ok(match values.result_type {
-            ResultType::RowCount => answer.row_count.into(),
-            ResultType::Exists => (answer.row_count > 0).into(),
-            _ => answer.first(),
-        })
+impl SqlFieldValues {
+    fn expectation(&self) -> Expectation<'_> {
+        Expectation {
+            result_type: self.result_type,
+            value: &self.expected_value,
+            tolerance: self.tolerance,
+            case_sensitive: self.case_sensitive,
+            snapshot: self.snapshot,
+        }
     }
 }
 
@@ -282,13 +185,7 @@ impl Eval for SqlFieldCheck {
         if values.sql.trim().is_empty() {
             findings.missing("sql", "must not be empty");
         }
-        let word = values.expected_value.as_str();
-        if values.snapshot == Asked::Both && !matches!(word, Some("changed" | "unchanged")) {
-            let rule = "must be `changed` or `unchanged` where both worlds are asked";
-            findings.error("expected_value", rule, values.expected_value.clone());
-        } else if values.expected_value.is_null() {
-            findings.missing("expected_value", "must be given");
-        }
+        values.expectation().check(findings);
     }
 
     async fn evaluate(
@@ -297,43 +194,26 @@ impl Eval for SqlFieldCheck {
         _: &NoSettings,
         case: &Case,
     ) -> Result<Verdict, EvalError> {
-        let (actual, passed) = match values.snapshot {
-            Asked::Both => {
-                let before = Self::value(values, Side::Initial, case).await?;
-                let after = Self::value(values, Side::Final, case).await?;
-                let changed = before != after;
-                let wanted = values.expected_value.as_str() == Some("changed");
-                (
-                    json!({ "before": before, "after": after }),
-                    changed == wanted,
-                )
-            }
-            Asked::Initial | Asked::Final => {
-                let side = match values.snapshot {
-                    Asked::Initial => Side::Initial,
-                    _ => Side::Final,
-                };
-                let actual = Self::value(values, side, case).await?;
-                let passed = values.result_type.matches(
-                    &actual,
-                    &values.expected_value,
-                    values.tolerance,
-                    values.case_sensitive,
-                );
-                (actual, passed)
-            }
+        let value = async |side: Side| {
+            let answer = case
+                .evidence
+                .query(side, &values.db, &values.sql, values.params.clone())
+                .await?;
+            Ok::<Value, EvalError>(match values.result_type {
+                ResultType::RowCount => answer.row_count.into(),
+                ResultType::Exists => (answer.row_count > 0).into(),
+                _ => answer.first(),
+            })
         };
-        let message = format!("found {actual}, expected {}", values.expected_value);
-        Ok(Verdict::new(
-            passed,
-            object(json!({
-                "actual_value": actual,
-                "expected_value": values.expected_value,
-                "field_checked": values.sql,
-                "matches": passed,
-            })),
-        )
-        .with_message(message))
+        let expectation = values.expectation();
+        let found = match expectation.sides() {
+            (side, None) => Found::One(value(side).await?),
+            (before, Some(after)) => Found::Both(value(before).await?, value(after).await?),
+        };
+        let mut verdict = expectation.verdict(found);
+        let field = values.sql.as_str().into();
+        verdict.values.insert("field_checked".to_owned(), field);
+        Ok(verdict)
     }
 }
 

@@ -22,6 +22,8 @@ pub(crate) struct Case {
     pub(crate) options: GradeOptions,
     pub(crate) registry: Registry,
     pub(crate) goldens: Vec<PathBuf>,
+    /// Further keys of the trajectory.
+    pub(crate) trajectory: Value,
 }
 
 impl Case {
@@ -44,6 +46,7 @@ impl Case {
             options: GradeOptions::default(),
             registry: Registry::builtin(),
             goldens: Vec::new(),
+            trajectory: json!({}),
         };
         case.worlds(&[], &[]);
         case
@@ -89,15 +92,22 @@ impl Case {
             initial_snapshot: self.path("initial.zip"),
             final_snapshot: self.path("final.zip"),
             golden_snapshots: self.goldens.clone(),
-            trajectory: serde_json::from_value(json!({
-                "messages": self.messages, "status": "completed", "time_elapsed": 1.0,
-            }))
-            .unwrap(),
+            trajectory: serde_json::from_value(self.whole_trajectory()).unwrap(),
             settings: serde_json::from_value(self.settings.clone()).unwrap(),
             verifiers: serde_json::from_value(Value::Array(self.verifiers.clone())).unwrap(),
             eval_configs: serde_json::from_value(Value::Array(self.configs.clone())).unwrap(),
             scoring: serde_json::from_value(self.scoring.clone()).unwrap(),
         }
+    }
+
+    fn whole_trajectory(&self) -> Value {
+        let mut trajectory = json!({
+            "messages": self.messages, "status": "completed", "time_elapsed": 1.0,
+        });
+        for (key, value) in self.trajectory.as_object().unwrap() {
+            trajectory[key] = value.clone();
+        }
+        trajectory
     }
 
     /// Grades without a judge: one that is asked cannot be reached.
@@ -132,6 +142,16 @@ impl Case {
         assert_eq!(grades.verifier_results.len(), 1);
         grades.verifier_results.remove(0)
     }
+}
+
+/// The bytes of a database after `sql`.
+pub(crate) fn database(sql: &str) -> Vec<u8> {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("x.db");
+    let connection = rusqlite::Connection::open(&path).unwrap();
+    connection.execute_batch(sql).unwrap();
+    drop(connection);
+    std::fs::read(path).unwrap()
 }
 
 /// A judge that gives `turns`.

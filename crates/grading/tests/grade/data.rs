@@ -4,17 +4,7 @@ use formats::grades::{VerifierResult, VerifierStatus};
 use serde_json::{Value, json};
 use testkit::openai::Turn;
 
-use crate::case::{Case, stub};
-
-/// The bytes of a database after `sql`.
-fn database(sql: &str) -> Vec<u8> {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("x.db");
-    let connection = rusqlite::Connection::open(&path).unwrap();
-    connection.execute_batch(sql).unwrap();
-    drop(connection);
-    std::fs::read(path).unwrap()
-}
+use crate::case::{Case, database, stub};
 
 const BEFORE: &str = "create table deals (id integer primary key, name text, worth real);
     insert into deals values (1, 'Acme', 10.5), (2, 'Bolt', 20.0);";
@@ -259,7 +249,12 @@ async fn spreadsheet_verifier_reads_csv_cells() {
 
 #[tokio::test]
 async fn db_diff_llm_shows_the_judge_exact_counts_and_rows() {
-    for eval in ["db_diff_llm", "output_llm", "output_llm_lite"] {
+    for (eval, shows_rows) in [
+        ("db_diff_llm", true),
+        // These have the rows shown by tools.
+        ("output_llm", false),
+        ("output_llm_lite", false),
+    ] {
         let mut case = sales();
         case.verifier(
             eval,
@@ -274,12 +269,13 @@ async fn db_diff_llm_shows_the_judge_exact_counts_and_rows() {
         assert_eq!(values["grade_rationale"], "row 2");
         let summary = values["db_diff_summary"].as_str().unwrap();
         assert!(summary.contains("+1 -0 ~1"), "{summary}");
-        assert!(
+        assert_eq!(
             summary.contains(r#"+ {"id":3,"name":"Core","worth":5.0}"#),
+            shows_rows,
             "{summary}"
         );
         let text = judge.requests()[0].body["messages"][1]["content"].to_string();
-        assert!(text.contains("Core"));
+        assert_eq!(text.contains("Core"), shows_rows);
     }
     // No row changed: no judge.
     let mut case = Case::new("");

@@ -1,16 +1,8 @@
 //! Databases as evidence.
 
-use rusqlite::Connection;
 use serde_json::json;
 
-use crate::case::{Case, stub, verdict};
-
-fn database(sql: &str) -> Vec<u8> {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("x.db");
-    Connection::open(&path).unwrap().execute_batch(sql).unwrap();
-    std::fs::read(path).unwrap()
-}
+use crate::case::{Case, database, stub, verdict};
 
 /// §4.5: the judge sees the rows that changed, not the bytes.
 #[tokio::test]

@@ -12,6 +12,8 @@
 
 mod answers;
 mod case;
+mod class_b;
+mod class_c;
 mod data;
 mod databases;
 mod documents;
@@ -21,9 +23,12 @@ mod golden;
 mod injection;
 mod judge;
 mod left_out;
+mod looks;
+mod milestones;
 mod output_llm;
 mod panel;
 mod programs;
 mod reference_page;
+mod rows;
 mod run;
 mod validation;

@@ -69,29 +69,48 @@ async fn a_program_has_no_secrets_and_little_memory() {
     assert_eq!(result.verifier_result_values["limit"], 64 * 1024);
 }
 
+/// Whether a process runs whose command line has `word`.
+fn runs(word: &str) -> bool {
+    std::fs::read_dir("/proc")
+        .unwrap()
+        .flatten()
+        .any(|process| {
+            let line = std::fs::read(process.path().join("cmdline")).unwrap_or_default();
+            String::from_utf8_lossy(&line)
+                .split('\0')
+                .any(|argument| argument == word)
+        })
+}
+
 #[tokio::test]
 async fn a_program_that_takes_too_long_is_ended_with_all_it_started() {
-    let mut case = Case::new("");
-    let folder = tempfile::tempdir().unwrap();
-    let mark = folder.path().join("pid");
-    // The child would outlive a shell that alone is killed.
-    let script = format!("sleep 600 & echo $! > {}; sleep 600", mark.display());
-    let mut values = shell(&script);
-    values["timeout_seconds"] = json!(2);
-    let result = one(&mut case, "command", values).await;
-    assert_eq!(result.verifier_result_values["error_kind"], "timeout");
-    let pid = std::fs::read_to_string(&mark).unwrap().trim().to_owned();
-    let gone = || {
-        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat"));
-        stat.map_or(true, |stat| stat.contains(") Z "))
-    };
-    for _ in 0..100 {
-        if gone() {
-            return;
+    for (number, rule) in [
+        (1, grading::IsolationRule::Off),
+        (2, grading::IsolationRule::WherePossible),
+    ] {
+        let mut case = Case::new("");
+        case.options.isolation = rule;
+        // A length of sleep that nobody else has; the child would outlive a shell that alone is killed.
+        let length = format!("{}.{number}", 100_000_000 + u64::from(std::process::id()));
+        let mut values = shell(&format!("sleep {length} & sleep 600"));
+        values["timeout_seconds"] = json!(3);
+        let running = async {
+            while !runs(&length) {
+                tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+            }
+        };
+        let started = tokio::time::timeout(std::time::Duration::from_secs(60), running);
+        let (result, started) = tokio::join!(one(&mut case, "command", values), started);
+        started.unwrap();
+        assert_eq!(result.verifier_result_values["error_kind"], "timeout");
+        for _ in 0..200 {
+            if !runs(&length) {
+                break;
+            }
+            tokio::time::sleep(std::time::Duration::from_millis(50)).await;
         }
-        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+        assert!(!runs(&length), "`sleep {length}` is still alive");
     }
-    panic!("process {pid} is still alive");
 }
 
 #[tokio::test]
@@ -322,4 +341,176 @@ async fn the_best_of_several_correct_end_states_counts() {
     )
     .await;
     assert_eq!(result.score, 1.0);
+}
+
+/// Whether programs are isolated on this machine.
+fn isolated(result: &VerifierResult) -> bool {
+    match result.verifier_result_values["isolation"].as_str().unwrap() {
+        "bubblewrap" => true,
+        "process_group_and_limits" => false,
+        other => panic!("{other}"),
+    }
+}
+
+#[tokio::test]
+async fn a_program_is_kept_from_the_machine_where_that_is_possible() {
+    let mut case = Case::new("");
+    let outside = tempfile::NamedTempFile::new().unwrap();
+    let script = format!(
+        r#"seen=false; [ -e {0} ] && seen=true
+        wrote=false; (echo x >> {0}) 2>/dev/null && wrote=true
+        echo x > mine && echo "{{\"passed\": true, \"values\": {{\"seen\": $seen, \"wrote\": $wrote, \"links\": $(ls /sys/class/net | wc -l)}}}}""#,
+        outside.path().display()
+    );
+    let result = one(&mut case, "command", shell(&script)).await;
+    assert_eq!(result.status, VerifierStatus::Ok, "{result:?}");
+    let values = &result.verifier_result_values;
+    let kept = isolated(&result);
+    assert_eq!(values["seen"], !kept, "{result:?}");
+    if kept {
+        // What it wrote to went away with its own temporary folder.
+        assert_eq!(std::fs::read(outside.path()).unwrap(), b"");
+    }
+    case.options.isolation = grading::IsolationRule::Off;
+    let open = one(&mut case, "command", shell(&script)).await;
+    assert!(!isolated(&open));
+    assert_eq!(open.verifier_result_values["seen"], true);
+    case.options.isolation = grading::IsolationRule::Required;
+    let required = one(&mut case, "command", shell(&script)).await;
+    if kept {
+        assert!(isolated(&required));
+    } else {
+        assert_eq!(required.verifier_result_values["error_kind"], "sandbox");
+    }
+}
+
+#[tokio::test]
+async fn memory_and_time_of_a_program_end() {
+    let mut case = Case::new("");
+    let mut greedy =
+        shell(r#"x=$(head -c 300000000 /dev/zero | tr '\0' a) && echo '{"passed": true}'"#);
+    greedy["memory_mib"] = json!(64);
+    let result = one(&mut case, "command", greedy).await;
+    assert_eq!(
+        result.verifier_result_values["error_kind"], "sandbox",
+        "{result:?}"
+    );
+    let mut endless = shell("while :; do :; done");
+    endless["timeout_seconds"] = json!(1);
+    let result = one(&mut case, "command", endless).await;
+    assert_eq!(
+        result.verifier_result_values["error_kind"], "timeout",
+        "{result:?}"
+    );
+}
+
+async fn check(case: &mut Case, code: &str) -> VerifierResult {
+    one(case, "llm_code_verifier", json!({"code": code})).await
+}
+
+#[tokio::test]
+async fn a_function_of_the_author_looks_at_the_files() {
+    let mut case = Case::new("forty-two");
+    let crm = crate::case::database("create table t (n int); insert into t values (7);");
+    case.worlds(
+        &[],
+        &[
+            ("a/b.json", b"{\"n\": 1}"),
+            ("c.txt", b"text"),
+            (".apps_data/crm/data.db", &crm),
+        ],
+    );
+    let code = r#"
+import csv, json
+from collections import Counter
+
+def check(ctx):
+    n = ctx.sqlite_connect(".apps_data/crm/data.db").execute("select n from t").fetchone()[0]
+    right = [
+        ctx.read_json("a/b.json")["n"] == 1,
+        ctx.read_text("filesystem/c.txt") == "text",
+        ctx.list_files("*.txt") == ["c.txt"],
+        not ctx.exists("../../etc/passwd"),
+        ctx.final_answer == "forty-two",
+        ctx.trajectory[1]["content"] == "Do the task.",
+        ctx.trajectory_status == "completed",
+        n == 7,
+    ]
+    print("noise")
+    return {"passed": all(right), "details": str(right), "metrics": {"n": n}}
+"#;
+    let result = check(&mut case, code).await;
+    assert_eq!(
+        (result.status, result.score),
+        (VerifierStatus::Ok, 1.0),
+        "{result:?}"
+    );
+    assert_eq!(result.verifier_result_values["metrics"], json!({"n": 7}));
+    let stdout = result.verifier_result_values["stdout"].as_str().unwrap();
+    assert!(stdout.contains("noise"));
+    // What is not there is the agent's fail.
+    let result = check(
+        &mut case,
+        "def check(ctx):\n    return {'passed': ctx.read_text('none.txt') == ''}",
+    )
+    .await;
+    assert_eq!(
+        (result.status, result.score),
+        (VerifierStatus::Ok, 0.0),
+        "{result:?}"
+    );
+    let details = result.verifier_result_values["details"].as_str().unwrap();
+    assert!(details.contains("none.txt"), "{details}");
+}
+
+#[tokio::test]
+async fn code_that_is_not_allowed_or_gives_no_verdict_is_an_error() {
+    let mut case = Case::new("");
+    for (code, kind, part) in [
+        (
+            "import os\ndef check(ctx): pass",
+            "config",
+            "import of `os`",
+        ),
+        (
+            "from urllib import request\ndef check(ctx): pass",
+            "config",
+            "urllib",
+        ),
+        (
+            "def check(ctx):\n    return ctx.__class__",
+            "config",
+            "__class__",
+        ),
+        (
+            "def check(ctx):\n    return open('/etc/passwd')",
+            "config",
+            "`open`",
+        ),
+        ("def other(ctx): pass", "config", "no function `check`"),
+        ("def check(ctx", "config", "cannot be parsed"),
+        ("def check(ctx):\n    return True", "config", "not a dict"),
+        (
+            "def check(ctx):\n    while True: pass",
+            "timeout",
+            "timeout_s",
+        ),
+    ] {
+        case.verifiers.clear();
+        case.verifier("llm_code_verifier", json!({"code": code, "timeout_s": 2}));
+        let result = case.result().await;
+        assert_eq!(result.status, VerifierStatus::Error, "{code}: {result:?}");
+        assert_eq!(
+            result.verifier_result_values["error_kind"], kind,
+            "{code}: {result:?}"
+        );
+        assert!(result.message.contains(part), "{code}: {}", result.message);
+    }
+    case.configs[0]["eval_config_values"] = json!({"max_code_length_chars": 10});
+    let result = check(&mut case, "def check(ctx): return {}").await;
+    assert!(
+        result.message.contains("limit `max_code_length_chars`"),
+        "{}",
+        result.message
+    );
 }

@@ -3,6 +3,7 @@
 
 mod exhibit;
 mod prompt;
+mod reference;
 mod selection;
 mod target;
 
@@ -12,15 +13,16 @@ use serde_json::{Value, json};
 
 use self::exhibit::Exhibit;
 use self::prompt::Material;
-use self::target::ExpectedFileType;
-pub(super) use self::target::Target;
-use super::{db_diff, object};
+pub(super) use self::reference::Reference;
+pub(super) use self::target::{ExpectedFileType, Target};
+use super::db_diff::{RowExamination, Sight};
+use super::object;
 use crate::error::EvalError;
 use crate::eval::{Case, Eval, Verdict};
 use crate::evals::prompts::OUTPUT_LLM;
 use crate::problem::Findings;
-use crate::settings::flag;
-use evidence::{Artifact, Changes, InitialFile};
+use crate::settings::{NoSettings, flag};
+use evidence::{Artifact, Changes, InitialFile, RowSources};
 use judge::Context;
 use judge::{Shape, reply};
 
@@ -55,16 +57,10 @@ pub(crate) struct OutputLlmValues {
     /// settings say `llm_judge_negative_criteria`.
     #[serde(default)]
     negative_criteria: String,
-}
-
-/// A file of the initial world.
-#[derive(Debug, Clone, Deserialize, JsonSchema)]
-pub(crate) struct Reference {
-    /// Its path in the snapshot, with or without `filesystem/` in front.
-    name: String,
-    /// The sheet or slide, from 0; the whole file if absent.
-    #[serde(default)]
-    index: Option<usize>,
+    /// Whether documents are to be shown as pictures too (`output_llm_multi_representation` only).
+    /// They are shown as text in any case.
+    #[serde(default, deserialize_with = "flag")]
+    enable_visual_grading: bool,
 }
 
 /// Settings of an eval config of the family.
@@ -76,6 +72,52 @@ pub(crate) struct OutputLlmConfig {
     /// Whether the judge is shown `criteria_explanation`.
     #[serde(default, deserialize_with = "flag")]
     include_criteria_explanation: bool,
+}
+
+/// `output_llm_multi_representation`: the family with a choice of how references are shown (§6.4.2).
+pub(crate) struct MultiRepresentation;
+
+impl Eval for MultiRepresentation {
+    type Values = OutputLlmValues;
+    type Config = NoSettings;
+
+    fn id(&self) -> &'static str {
+        "output_llm_multi_representation"
+    }
+
+    fn about(&self) -> &'static str {
+        "as `output_llm`, with a choice of how reference files are shown"
+    }
+
+    fn uses_judge(&self, _: &OutputLlmValues, _: &NoSettings) -> bool {
+        true
+    }
+
+    fn needs_transcript(&self, values: &OutputLlmValues, _: &NoSettings) -> bool {
+        values.is_about_the_answer_alone()
+    }
+
+    fn check(&self, values: &OutputLlmValues, _: &NoSettings, findings: &mut Findings) {
+        values.check(findings);
+        if values.enable_visual_grading {
+            let rule = "no pictures are made of documents; the judge is shown their text";
+            findings.warning("enable_visual_grading", rule, true);
+        }
+    }
+
+    async fn evaluate(
+        &self,
+        values: &OutputLlmValues,
+        _: &NoSettings,
+        case: &Case,
+    ) -> Result<Verdict, EvalError> {
+        let mut verdict = values.verdict("", false, false, case).await?;
+        if values.enable_visual_grading {
+            let shown_as = "text".into();
+            verdict.values.insert("shown_as".to_owned(), shown_as);
+        }
+        Ok(verdict)
+    }
 }
 
 pub(crate) struct OutputLlm {
@@ -100,17 +142,11 @@ impl Eval for OutputLlm {
 
     fn needs_transcript(&self, values: &OutputLlmValues, _: &OutputLlmConfig) -> bool {
         // Files can be judged without one.
-        Target::of(values.expected_file_type.as_ref()) == Ok(Target::AnswerOnly)
+        values.is_about_the_answer_alone()
     }
 
     fn check(&self, values: &OutputLlmValues, _: &OutputLlmConfig, findings: &mut Findings) {
-        if values.criteria.trim().is_empty() {
-            findings.missing("criteria", "must not be empty");
-        }
-        if let Err(unknown) = Target::of(values.expected_file_type.as_ref()) {
-            let rule = "unknown file type; everything is judged";
-            findings.warning("expected_file_type", rule, unknown);
-        }
+        values.check(findings);
     }
 
     async fn evaluate(
@@ -119,37 +155,54 @@ impl Eval for OutputLlm {
         config: &OutputLlmConfig,
         case: &Case,
     ) -> Result<Verdict, EvalError> {
-        let target = Target::of(values.expected_file_type.as_ref()).unwrap_or(Target::All);
-        if target == Target::Database {
-            let changes = case.evidence.database_changes().await?;
-            let names: Vec<&str> = values
-                .expected_output_files
-                .iter()
-                .map(String::as_str)
-                .collect();
-            let is_database = |name: &&&str| extract::extension(name) == "db";
-            return if names.iter().any(|name| is_database(&name)) {
-                db_diff::judge_rows(values.criteria.trim(), &changes.only(&names), case).await
-            } else {
-                db_diff::judge_rows(values.criteria.trim(), &changes, case).await
-            };
+        let explanation = if config.include_criteria_explanation {
+            values.criteria_explanation.trim()
+        } else {
+            ""
+        };
+        let guard = config.scattergunning_guard == Value::Bool(true);
+        values.verdict(explanation, guard, true, case).await
+    }
+}
+
+impl OutputLlmValues {
+    fn check(&self, findings: &mut Findings) {
+        if self.criteria.trim().is_empty() {
+            findings.missing("criteria", "must not be empty");
         }
+        Target::check(self.expected_file_type.as_ref(), findings);
+        Reference::check(
+            "artifacts_to_reference",
+            &self.artifacts_to_reference,
+            findings,
+        );
+    }
+
+    fn is_about_the_answer_alone(&self) -> bool {
+        Target::of(self.expected_file_type.as_ref()) == Ok(Target::AnswerOnly)
+    }
+
+    /// The verdict on the criterion, and, where it is not met, on the negative one.
+    async fn verdict(
+        &self,
+        explanation: &str,
+        guard: bool,
+        own_prompt: bool,
+        case: &Case,
+    ) -> Result<Verdict, EvalError> {
+        let target = Target::of(self.expected_file_type.as_ref()).unwrap_or(Target::All);
         let examination = Examination {
-            criterion: values.criteria.trim(),
-            explanation: if config.include_criteria_explanation {
-                values.criteria_explanation.trim()
-            } else {
-                ""
-            },
+            criterion: self.criteria.trim(),
+            explanation,
             target: &target,
-            files: &values.expected_output_files,
-            references: &values.artifacts_to_reference,
-            guard: config.scattergunning_guard == Value::Bool(true),
-            own_prompt: true,
+            files: &self.expected_output_files,
+            references: &self.artifacts_to_reference,
+            guard,
+            own_prompt,
             negative: false,
         };
         let mut verdict = examination.verdict(case).await?;
-        let negative = values.negative_criteria.trim();
+        let negative = self.negative_criteria.trim();
         if verdict.score > 0.0 || negative.is_empty() || !negatives_are_judged(case) {
             return Ok(verdict);
         }
@@ -201,6 +254,9 @@ pub(super) struct Examination<'a> {
 impl Examination<'_> {
     /// Asks the judges, unless it is clear without them.
     pub(super) async fn verdict(&self, case: &Case) -> Result<Verdict, EvalError> {
+        if *self.target == Target::Database {
+            return Box::pin(self.on_rows(case)).await;
+        }
         let changes = if self.target.has_files() {
             Some(case.evidence.changes().await?)
         } else {
@@ -251,6 +307,19 @@ impl Examination<'_> {
             described.insert("evidence_cut".to_owned(), true.into());
         }
         Ok(Verdict::new(ruling.met, described))
+    }
+
+    /// The verdict on the changed rows of databases.
+    async fn on_rows(&self, case: &Case) -> Result<Verdict, EvalError> {
+        let names = self.files.iter().map(|name| name.trim());
+        let names: Vec<&str> = names.filter(|n| extract::extension(n) == "db").collect();
+        let examination = RowExamination {
+            criterion: self.criterion,
+            sources: RowSources::default(),
+            databases: &names,
+            sight: Sight::Tools,
+        };
+        examination.verdict(case).await
     }
 
     /// The artifacts that the criterion is about. Where it asks for files and there are none, the
@@ -340,9 +409,6 @@ async fn references(wanted: &[Reference], case: &Case) -> Result<Vec<InitialFile
     if wanted.is_empty() {
         return Ok(Vec::new());
     }
-    let wanted = wanted
-        .iter()
-        .map(|reference| (reference.name.clone(), reference.index))
-        .collect();
+    let wanted = wanted.iter().map(Reference::wanted).collect();
     Ok(case.evidence.initial_files(wanted).await?)
 }

@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use crate::problem::Findings;
 use evidence::Artifact;
 
 /// The value of `expected_file_type`: a name of the table, or a list of extensions.
@@ -109,6 +110,20 @@ impl Target {
                 extensions: extensions.iter().map(|e| (*e).to_owned()).collect(),
             })
             .ok_or_else(|| name.to_owned())
+    }
+
+    /// The target of a short name that stands in the table; everything for another name.
+    pub(crate) fn named(name: &str) -> Self {
+        let name = ExpectedFileType::Name(name.to_owned());
+        Self::of(Some(&name)).unwrap_or(Self::All)
+    }
+
+    /// Warns of a name that nobody knows.
+    pub(crate) fn check(value: Option<&ExpectedFileType>, findings: &mut Findings) {
+        if let Err(unknown) = Self::of(value) {
+            let rule = "unknown file type; everything is judged";
+            findings.warning("expected_file_type", rule, unknown);
+        }
     }
 
     pub(crate) const fn has_answer(&self) -> bool {

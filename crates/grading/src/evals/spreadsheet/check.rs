@@ -55,11 +55,8 @@ impl Check {
             case,
         };
         let kind = check_type.trim();
-        if kind.starts_with("formatting_") {
-            return Err("checks of formatting are not available".to_owned());
-        }
         let Some(kind) = kind.strip_prefix("value_") else {
-            return Err("must begin with `value_`".to_owned());
+            return Err("must begin with `value_` or `formatting_`".to_owned());
         };
         Ok(match kind {
             "exact_match" => text_of(Text::Exact),

@@ -1,6 +1,7 @@
 //! `spreadsheet_verifier`: values of cells of a workbook or csv file (§6.3.11).
 
 mod check;
+mod look;
 mod sheet;
 
 use schemars::JsonSchema;
@@ -9,13 +10,15 @@ use serde_json::{Value, json};
 use snapshot::{Entry, FILESYSTEM, World};
 
 use self::check::{Check, cells};
+use self::look::Look;
 use self::sheet::Sheet;
 use super::{object, shell_pattern};
 use crate::error::{ErrorKind, EvalError};
 use crate::eval::{Case, Eval, Verdict};
 use crate::problem::Findings;
 use crate::settings::{NoSettings, flag, optional_number};
-use evidence::Side;
+use evidence::{EvidenceLimits, Side};
+use extract::{CellRange, SheetFormats};
 
 /// Ids that share this implementation; the second has a `difficulty` for scoring.
 pub(super) const IDS: [&str; 2] = [
@@ -33,7 +36,7 @@ const SHOWN_FAILURES: usize = 3;
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(crate) struct SpreadsheetValues {
     /// Which file, as a shell pattern for the name or the whole path; of several the first by path
-    /// counts, those of `filesystem/` first. `*.csv` if empty.
+    /// counts, those of `filesystem/` first. If empty `*.csv`, for checks of formatting `*.xlsx`.
     #[serde(default)]
     file_pattern: String,
     /// The sheet; the first one if empty.
@@ -44,7 +47,8 @@ pub(crate) struct SpreadsheetValues {
     cell_reference: Option<String>,
     /// `value_exact_match`, `value_contains`, `value_not_contains`, `value_regex`,
     /// `value_equals_number`, `value_greater_than`, `value_less_than`, `value_between`,
-    /// `value_not_empty` or `value_is_empty`.
+    /// `value_not_empty`, `value_is_empty`, `formatting_highlight`, `formatting_text_color`,
+    /// `formatting_bold` or `formatting_formula`.
     #[serde(default)]
     check_type: String,
     /// The text or number that is expected.
@@ -59,22 +63,24 @@ pub(crate) struct SpreadsheetValues {
     /// Whether case counts in texts.
     #[serde(default, deserialize_with = "flag")]
     case_sensitive: bool,
-    /// For checks of formatting, which are not available yet.
+    /// The colour of a solid fill, for `formatting_highlight`: `#RRGGBB`.
     #[serde(default)]
-    #[expect(dead_code, reason = "known, so that it is not warned of")]
     expected_highlight: Value,
-    /// For checks of formatting.
+    /// The colour of the text, for `formatting_text_color`: `#RRGGBB`.
     #[serde(default)]
-    #[expect(dead_code, reason = "known, so that it is not warned of")]
     expected_text_color: Value,
-    /// For checks of formatting.
+    /// Whether the text is bold, for `formatting_bold`.
     #[serde(default)]
-    #[expect(dead_code, reason = "known, so that it is not warned of")]
     expected_bold: Value,
-    /// For checks of formatting.
+    /// The formula, for `formatting_formula`; white space and case aside.
     #[serde(default)]
-    #[expect(dead_code, reason = "known, so that it is not warned of")]
     expected_formula: Value,
+}
+
+/// What is checked.
+enum Rule {
+    Value(Check),
+    Look(Look),
 }
 
 impl SpreadsheetValues {
@@ -84,18 +90,23 @@ impl SpreadsheetValues {
 
     fn pattern(&self) -> &str {
         match self.file_pattern.trim() {
+            "" if self.check_type.trim().starts_with("formatting_") => "*.xlsx",
             "" => "*.csv",
             pattern => pattern,
         }
     }
 
-    fn check(&self) -> Result<Check, String> {
+    fn rule(&self) -> Result<Rule, String> {
+        if let Some(kind) = self.check_type.trim().strip_prefix("formatting_") {
+            return Look::of(kind, self).map(Rule::Look);
+        }
         Check::of(
             &self.check_type,
             &self.expected_value,
             (self.expected_min, self.expected_max),
             self.case_sensitive,
         )
+        .map(Rule::Value)
     }
 }
 
@@ -112,11 +123,11 @@ impl Eval for Spreadsheet {
     }
 
     fn about(&self) -> &'static str {
-        "cells of a workbook or csv file have values"
+        "cells of a workbook or csv file have values, formulas or a look"
     }
 
     fn check(&self, values: &SpreadsheetValues, _: &NoSettings, findings: &mut Findings) {
-        if let Err(rule) = values.check() {
+        if let Err(rule) = values.rule() {
             findings.error("check_type", rule, values.check_type.as_str());
         }
         if let Err(rule) = cells(values.reference()) {
@@ -130,53 +141,85 @@ impl Eval for Spreadsheet {
         _: &NoSettings,
         case: &Case,
     ) -> Result<Verdict, EvalError> {
-        let check = values.check().map_err(EvalError::config)?;
+        let rule = values.rule().map_err(EvalError::config)?;
         let (pattern, name) = (values.pattern().to_owned(), values.sheet_name.clone());
+        let wanted = matches!(rule, Rule::Look(_)).then(|| look::range(values.reference()));
         let opened = case
             .evidence
             .in_world::<_, EvalError>(Side::Final, move |world, limits| {
                 let Some(entry) = choose(world, &pattern) else {
                     return Ok(None);
                 };
-                let unreadable = |reason: String| {
-                    EvalError::new(ErrorKind::Helper, format!("`{}`: {reason}", entry.path()))
-                        .with_value("passed", false)
-                };
-                let bytes = world
-                    .read_entry(entry, limits.file_bytes)
-                    .map_err(|error| unreadable(error.to_string()))?;
-                let extension = extract::extension(entry.path());
-                // Looking at it first holds the package to its limits.
-                if extension == "xlsx" || extension == "xlsm" {
-                    extract::extract(entry.path(), &bytes, &limits.extract)
-                        .map_err(|error| unreadable(error.to_string()))?;
-                }
-                let sheet = Sheet::read(&extension, &bytes, &name).map_err(unreadable)?;
-                Ok(Some((entry.path().to_owned(), sheet)))
+                let opened = open(world, entry, &name, wanted, limits)?;
+                Ok(Some((entry.path().to_owned(), opened)))
             })
             .await?;
-        let Some((file, sheet)) = opened else {
+        let Some((file, opened)) = opened else {
             let reason = format!("no file matches `{}`", values.pattern());
             return Ok(verdict(values, None, &[], &reason));
+        };
+        let Some((sheet, formats)) = opened else {
+            let reason = format!("there is no sheet `{}`", values.sheet_name);
+            let row = outcome(values, values.reference(), None, Err(reason));
+            return Ok(verdict(values, Some(&file), &[row], ""));
+        };
+        let check = match rule {
+            Rule::Value(check) => check,
+            Rule::Look(look) => {
+                let (row, problem) = look.account(values.reference(), &sheet, &formats);
+                return Ok(look_verdict(values, &file, &row, problem));
+            }
         };
         let rows = match cells(values.reference()) {
             Err(reason) => vec![outcome(values, values.reference(), None, Err(reason))],
             Ok(cells) => cells
                 .into_iter()
-                .map(|(name, row, column)| match &sheet {
-                    None => {
-                        let reason = format!("there is no sheet `{}`", values.sheet_name);
-                        outcome(values, &name, None, Err(reason))
-                    }
-                    Some(sheet) => {
-                        let value = sheet.cell(row, column);
-                        outcome(values, &name, Some(&value), check.examine(&value))
-                    }
+                .map(|(name, row, column)| {
+                    let value = sheet.cell(row, column);
+                    outcome(values, &name, Some(&value), check.examine(&value))
                 })
                 .collect(),
         };
         Ok(verdict(values, Some(&file), &rows, ""))
     }
+}
+
+/// The sheet `name` of a file and, where `wanted` asks for cells of it, how they look; `None` where
+/// there is no such sheet.
+fn open(
+    world: &World,
+    entry: &Entry,
+    name: &str,
+    wanted: Option<CellRange>,
+    limits: &EvidenceLimits,
+) -> Result<Option<(Sheet, SheetFormats)>, EvalError> {
+    let unreadable = |reason: String| {
+        EvalError::new(ErrorKind::Helper, format!("`{}`: {reason}", entry.path()))
+            .with_value("passed", false)
+    };
+    let bytes = world
+        .read_entry(entry, limits.file_bytes)
+        .map_err(|error| unreadable(error.to_string()))?;
+    let extension = extract::extension(entry.path());
+    let is_package = extension == "xlsx" || extension == "xlsm";
+    // Looking at it first holds the package to its limits.
+    if is_package {
+        extract::extract(entry.path(), &bytes, &limits.extract)
+            .map_err(|error| unreadable(error.to_string()))?;
+    }
+    let Some(sheet) = Sheet::read(&extension, &bytes, name).map_err(unreadable)? else {
+        return Ok(None);
+    };
+    let Some(wanted) = wanted else {
+        return Ok(Some((sheet, SheetFormats::default())));
+    };
+    if !is_package {
+        let text = format!("the look of cells is not known in files of type .{extension}");
+        return Err(unreadable(text));
+    }
+    let formats = extract::sheet_formats(&bytes, name, wanted, &limits.extract)
+        .map_err(|error| unreadable(error.to_string()))?;
+    Ok(Some((sheet, formats.unwrap_or_default())))
 }
 
 /// The file to look into: those of the file system first, in the order of their paths; lock files
@@ -218,6 +261,33 @@ fn outcome(
         "expected": expected,
         "actual": actual,
     })
+}
+
+/// The verdict of a check of formatting.
+fn look_verdict(
+    values: &SpreadsheetValues,
+    file: &str,
+    row: &Value,
+    problem: Option<String>,
+) -> Verdict {
+    let passed = problem.is_none();
+    let reason = problem.unwrap_or_else(|| "the cells look as expected".to_owned());
+    Verdict::new(
+        passed,
+        object(json!({
+            "passed": passed,
+            "reason": reason,
+            "file_checked": file,
+            "sheet_name": values.sheet_name,
+            "value_checks": [],
+            "formatting_checks": [row],
+            "value_passed_count": 0,
+            "value_total_count": 0,
+            "formatting_passed_count": u8::from(passed),
+            "formatting_total_count": 1,
+        })),
+    )
+    .with_message(reason)
 }
 
 fn verdict(values: &SpreadsheetValues, file: Option<&str>, rows: &[Value], why: &str) -> Verdict {

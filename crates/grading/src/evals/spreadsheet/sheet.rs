@@ -56,6 +56,14 @@ impl Sheet {
             }
         }
     }
+
+    /// The formula at a position from 0.
+    pub(super) fn formula(&self, row: u32, column: u32) -> Option<&str> {
+        match self {
+            Self::Csv(_) => None,
+            Self::Workbook(cells) => cells.get(&(row, column))?.formula.as_deref(),
+        }
+    }
 }
 
 fn named(names: &[String], name: &str) -> Option<String> {

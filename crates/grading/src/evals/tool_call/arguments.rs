@@ -2,14 +2,18 @@
 
 use fancy_regex::Regex;
 use formats::Object;
+use schemars::JsonSchema;
+use serde::Deserialize;
 use serde_json::Value;
 
 use crate::problem::Findings;
 
 /// How expected texts are compared.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum TextMode {
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum TextMode {
     /// The same text.
+    #[default]
     Exact,
     /// The expected text is a part of the actual one.
     Contains,

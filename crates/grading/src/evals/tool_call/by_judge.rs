@@ -71,11 +71,11 @@ struct Prompt<'a> {
 
 /// A call as the judge sees it. Name and arguments are JSON text, so that they stay on their line.
 #[derive(Serialize)]
-struct Shown {
-    number: usize,
-    tool: String,
-    arguments: String,
-    output: Option<String>,
+pub(super) struct Shown {
+    pub(super) number: usize,
+    pub(super) tool: String,
+    pub(super) arguments: String,
+    pub(super) output: Option<String>,
 }
 
 #[derive(Serialize)]
@@ -193,7 +193,11 @@ fn question(
     judge: &Judge,
 ) -> Result<judge::Question, EvalError> {
     let context = Context::of_all(judge.model_names());
-    let (calls, calls_left) = shown(case.evidence.tool_calls(), values, context);
+    let (calls, calls_left) = fitting(
+        case.evidence.tool_calls(),
+        values.include_tool_outputs,
+        context,
+    );
     let (turns, turns_left) = if values.include_messages {
         turns(&case.evidence.trajectory().messages)
     } else {
@@ -229,44 +233,45 @@ fn question(
 }
 
 /// The first calls that fit, and how many are left.
-fn shown(
-    calls: &[RecordedCall],
-    values: &ToolCallLlmValues,
-    context: Context,
-) -> (Vec<Shown>, usize) {
+fn fitting(calls: &[RecordedCall], outputs: bool, context: Context) -> (Vec<Shown>, usize) {
     let mut budget = context.share(CALLS_SHARE);
-    let mut shown = Vec::new();
+    let mut fitting = Vec::new();
     for call in calls {
-        let arguments = beginning(&call.arguments, ARGUMENT_CHARS);
-        let mark = if arguments.len() < call.arguments.len() {
-            " (cut)"
-        } else {
-            ""
-        };
-        let output = call.output.as_deref().map(|text| {
-            let chars = text.chars().count();
-            if chars > OUTPUT_CHARS {
-                head_and_tail(text, chars, OUTPUT_CHARS)
-            } else {
-                text.to_owned()
-            }
-        });
-        let one = Shown {
-            number: call.call_number,
-            tool: Value::from(call.tool_name.as_str()).to_string(),
-            arguments: format!("{}{mark}", Value::from(arguments)),
-            output: output.filter(|_| values.include_tool_outputs),
-        };
+        let one = shown(call, outputs);
         let tokens = context.tokens(&one.arguments)
             + one.output.as_deref().map_or(0, |text| context.tokens(text));
         let Some(left) = budget.checked_sub(tokens) else {
             break;
         };
         budget = left;
-        shown.push(one);
+        fitting.push(one);
     }
-    let left = calls.len() - shown.len();
-    (shown, left)
+    let left = calls.len() - fitting.len();
+    (fitting, left)
+}
+
+/// The call as a judge sees it, long arguments and outputs cut.
+pub(super) fn shown(call: &RecordedCall, outputs: bool) -> Shown {
+    let arguments = beginning(&call.arguments, ARGUMENT_CHARS);
+    let mark = if arguments.len() < call.arguments.len() {
+        " (cut)"
+    } else {
+        ""
+    };
+    let output = call.output.as_deref().map(|text| {
+        let chars = text.chars().count();
+        if chars > OUTPUT_CHARS {
+            head_and_tail(text, chars, OUTPUT_CHARS)
+        } else {
+            text.to_owned()
+        }
+    });
+    Shown {
+        number: call.call_number,
+        tool: Value::from(call.tool_name.as_str()).to_string(),
+        arguments: format!("{}{mark}", Value::from(arguments)),
+        output: output.filter(|_| outputs),
+    }
 }
 
 /// The conversation without the tools' messages, and how many are left out.

@@ -2,7 +2,9 @@
 
 mod arguments;
 mod by_judge;
+mod milestones;
 mod output;
+mod shares;
 
 use std::collections::BTreeSet;
 
@@ -13,6 +15,8 @@ use serde_json::{Value, json};
 
 use self::arguments::TextMode;
 pub(super) use self::by_judge::ToolCallLlmCheck;
+pub(super) use self::milestones::Milestones;
+pub(super) use self::shares::ToolShares;
 use super::object;
 use crate::error::EvalError;
 use crate::eval::{Case, Eval, Verdict};

@@ -1,25 +1,29 @@
-//! `json_field_check`: a value in a JSON file of the world (§6.5).
+//! `json_field_check`: a value in a JSON, YAML or XML file of the world (§6.5).
 
+mod documents;
+
+use evidence::Side;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use super::sql::{Asked, ResultType, cent};
-use super::{object, path_pattern};
+use super::field::{Asked, Expectation, Found, ResultType, cent};
+use super::path_pattern;
 use crate::error::EvalError;
 use crate::eval::{Case, Eval, Verdict};
 use crate::problem::Findings;
 use crate::settings::{NoSettings, flag, number};
-use evidence::Side;
 
 /// Settings of `json_field_check`.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(crate) struct JsonFieldValues {
     /// The file: a pattern for the last components of its path. Of several the first by path
-    /// counts.
+    /// counts. Files that end in `.yaml`, `.yml` or `.xml` are read as that, others as JSON.
     file: String,
     /// Where the value is: a JSON pointer (`/orders/0/id`), or names and numbers in the form
-    /// `orders[0].id`. Empty for the whole document.
+    /// `orders[0].id`. Empty for the whole document. In XML an element is an object of its
+    /// attributes (`@name`), its text (`#text`) and its elements, which are lists where there are
+    /// several of one name; one with nothing but text is that text.
     #[serde(default)]
     path: String,
     /// How the value is compared. `row_count` is the length of a list or object.
@@ -62,14 +66,20 @@ fn pointer(path: &str) -> String {
 
 pub(crate) struct JsonFieldCheck;
 
-impl JsonFieldCheck {
+impl JsonFieldValues {
+    fn expectation(&self) -> Expectation<'_> {
+        Expectation {
+            result_type: self.result_type,
+            value: &self.expected_value,
+            tolerance: self.tolerance,
+            case_sensitive: self.case_sensitive,
+            snapshot: self.snapshot,
+        }
+    }
+
     /// The value, and the file that it was looked for in. No file and no value are `null`.
-    async fn value(
-        values: &JsonFieldValues,
-        side: Side,
-        case: &Case,
-    ) -> Result<(Value, Option<String>), EvalError> {
-        let (file, at) = (values.file.trim().to_owned(), pointer(&values.path));
+    async fn find(&self, side: Side, case: &Case) -> Result<(Value, Option<String>), EvalError> {
+        let (file, at) = (self.file.trim().to_owned(), pointer(&self.path));
         let found = case
             .evidence
             .in_world::<_, EvalError>(side, move |world, limits| {
@@ -84,21 +94,23 @@ impl JsonFieldCheck {
                     .read_entry(entry, limits.file_bytes)
                     .map_err(|error| EvalError::helper(error.to_string()))?;
                 // What the agent left is broken: that is no value, not an obstacle.
-                let document = serde_json::from_slice::<Value>(&bytes).unwrap_or_default();
+                let document = documents::read(&path, &bytes).unwrap_or_default();
                 let value = document.pointer(&at).cloned().unwrap_or_default();
                 Ok(Some((value, path)))
             })
             .await?;
-        let Some((value, path)) = found else {
-            return Ok((Value::Null, None));
+        let (value, path) = match found {
+            Some((value, path)) => (value, Some(path)),
+            None => (Value::Null, None),
         };
-        let value = match (values.result_type, &value) {
+        let value = match (self.result_type, &value) {
             (ResultType::RowCount, Value::Array(list)) => list.len().into(),
             (ResultType::RowCount, Value::Object(map)) => map.len().into(),
+            // Whether something exists can be answered without the file.
             (ResultType::Exists, value) => (!value.is_null()).into(),
             _ => value,
         };
-        Ok((value, Some(path)))
+        Ok((value, path))
     }
 }
 
@@ -111,18 +123,12 @@ impl Eval for JsonFieldCheck {
     }
 
     fn about(&self) -> &'static str {
-        "a value in a JSON file has a value, or has changed"
+        "a value in a JSON, YAML or XML file has a value, or has changed"
     }
 
     fn check(&self, values: &JsonFieldValues, _: &NoSettings, findings: &mut Findings) {
         path_pattern::check("file", &values.file, findings);
-        let word = values.expected_value.as_str();
-        if values.snapshot == Asked::Both && !matches!(word, Some("changed" | "unchanged")) {
-            let rule = "must be `changed` or `unchanged` where both worlds are looked at";
-            findings.error("expected_value", rule, values.expected_value.clone());
-        } else if values.expected_value.is_null() {
-            findings.missing("expected_value", "must be given");
-        }
+        values.expectation().check(findings);
     }
 
     async fn evaluate(
@@ -131,56 +137,26 @@ impl Eval for JsonFieldCheck {
         _: &NoSettings,
         case: &Case,
     ) -> Result<Verdict, EvalError> {
-        let (actual, file, passed) = match values.snapshot {
-            Asked::Both => {
-                let (before, _) = Self::value(values, Side::Initial, case).await?;
-                let (after, file) = Self::value(values, Side::Final, case).await?;
-                let changed = before != after;
-                let wanted = values.expected_value.as_str() == Some("changed");
-                (
-                    json!({ "before": before, "after": after }),
-                    file,
-                    changed == wanted,
-                )
+        let expectation = values.expectation();
+        let (found, file) = match expectation.sides() {
+            (side, None) => {
+                let (value, file) = values.find(side, case).await?;
+                (Found::One(value), file)
             }
-            asked => {
-                let side = match asked {
-                    Asked::Initial => Side::Initial,
-                    _ => Side::Final,
-                };
-                let (actual, file) = Self::value(values, side, case).await?;
-                // Whether something exists can be answered without the file.
-                let actual = match (&file, values.result_type) {
-                    (None, ResultType::Exists) => false.into(),
-                    _ => actual,
-                };
-                let passed = values.result_type.matches(
-                    &actual,
-                    &values.expected_value,
-                    values.tolerance,
-                    values.case_sensitive,
-                );
-                (actual, file, passed)
+            (before, Some(after)) => {
+                let (before, _) = values.find(before, case).await?;
+                let (after, file) = values.find(after, case).await?;
+                (Found::Both(before, after), file)
             }
         };
-        let message = match &file {
-            Some(file) => format!(
-                "found {actual} in `{file}`, expected {}",
-                values.expected_value
-            ),
-            None => format!("no file matches `{}`", values.file.trim()),
-        };
-        Ok(Verdict::new(
-            passed,
-            object(json!({
-                "actual_value": actual,
-                "expected_value": values.expected_value,
-                "field_checked": values.path,
-                "file_checked": file,
-                "matches": passed,
-            })),
-        )
-        .with_message(message))
+        let mut verdict = expectation.verdict(found);
+        if file.is_none() {
+            verdict.message = format!("no file matches `{}`", values.file.trim());
+        }
+        let described = &mut verdict.values;
+        described.insert("field_checked".to_owned(), values.path.as_str().into());
+        described.insert("file_checked".to_owned(), file.into());
+        Ok(verdict)
     }
 }
 
