@@ -402,6 +402,8 @@ pub(crate) enum StubProvider {
     Anthropic,
     /// Google's generateContent
     Gemini,
+    /// AWS Bedrock's Converse
+    Bedrock,
 }
 
 #[cfg(test)]

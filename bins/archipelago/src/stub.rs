@@ -7,6 +7,7 @@ use futures::FutureExt;
 use program::Refused;
 use testkit::anthropic::Anthropic;
 use testkit::azure::Azure;
+use testkit::bedrock::Bedrock;
 use testkit::gemini::Gemini;
 use testkit::openai::OpenAi;
 use testkit::stub::{Interface, Options, Script, serve};
@@ -51,6 +52,10 @@ pub(crate) async fn stub(flags: &StubFlags) -> Result<ExitCode, Refused> {
         StubProvider::Anthropic => (
             hint::<Anthropic>(address),
             serve::<Anthropic>(listener, options, cancel).boxed(),
+        ),
+        StubProvider::Bedrock => (
+            hint::<Bedrock>(address),
+            serve::<Bedrock>(listener, options, cancel).boxed(),
         ),
         StubProvider::Gemini => (
             hint::<Gemini>(address),

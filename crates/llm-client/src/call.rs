@@ -34,6 +34,16 @@ pub struct CallLabels<'a> {
     pub workload: Option<&'a str>,
     /// The world that the agent works in.
     pub world_id: Option<&'a str>,
+    /// Which piece of the work it is.
+    pub work_unit: Option<&'a str>,
+    /// The campaign that the work belongs to.
+    pub campaign_id: Option<&'a str>,
+    /// Whose account it is.
+    pub account_id: Option<&'a str>,
+    /// Which user of the account asks.
+    pub user_id: Option<&'a str>,
+    /// The batch of trajectories.
+    pub batch_id: Option<&'a str>,
     /// One id for all attempts of a call. [`Model::chat`](crate::Model::chat) makes one up if unset.
     pub call_id: Option<&'a str>,
     /// The attempt, counted from 1. [`Model::chat`](crate::Model::chat) sets it.

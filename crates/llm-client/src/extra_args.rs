@@ -25,6 +25,8 @@ const SETTINGS: &[&str] = &[
     "api_version",
     "vertex_project",
     "vertex_location",
+    "betas",
+    "mark_last_message",
 ];
 
 /// Most attempts that `num_retries` may ask for.
@@ -60,6 +62,10 @@ pub(crate) struct Settings<'a> {
     pub(crate) reasoning_summary: Option<&'a Value>,
     /// Which of OpenAI's interfaces the call goes to, where it is not left to the model.
     pub(crate) api: Option<Api>,
+    /// Beta features of Anthropic's interface.
+    pub(crate) betas: Vec<&'a str>,
+    /// Whether the prompt cache is to keep the last message too; unset means yes.
+    mark_last_message: Option<bool>,
     /// The version of Azure's interface.
     pub(crate) api_version: Option<&'a str>,
     /// The project at Google Cloud.
@@ -118,6 +124,12 @@ impl<'a> Settings<'a> {
                     }
                 }
                 "api" => settings.api = Some(api(value)?),
+                "betas" => settings.betas = betas(value)?,
+                "mark_last_message" => {
+                    let marks = value.as_bool();
+                    settings.mark_last_message =
+                        Some(marks.ok_or_else(|| wrong(name, "true or false", value))?);
+                }
                 "api_version" | "vertex_project" | "vertex_location" => {
                     let text = value.as_str();
                     let text = text.ok_or_else(|| wrong(name, "a string", value))?;
@@ -147,6 +159,12 @@ impl<'a> Settings<'a> {
         }
         Ok(settings)
     }
+
+    /// Whether the prompt cache is to keep the last message too. A caller that replaces it next time
+    /// says no.
+    pub(crate) fn marks_last_message(&self) -> bool {
+        self.mark_last_message.unwrap_or(true)
+    }
 }
 
 /// The arguments that go into the request, settings left out.
@@ -159,6 +177,25 @@ pub(crate) fn parameters(extra_args: &Object) -> impl Iterator<Item = (&str, &Va
 
 fn wrong(name: &str, wanted: &str, value: &Value) -> String {
     format!("extra argument `{name}` must be {wanted}, got {value}")
+}
+
+fn betas(value: &Value) -> Result<Vec<&str>, String> {
+    let names = value
+        .as_array()
+        .map(|names| names.iter().map(Value::as_str));
+    let is_name = |name: &&str| {
+        !name.is_empty()
+            && name
+                .bytes()
+                .all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte))
+    };
+    let names: Option<Vec<&str>> = names.and_then(|mut names| {
+        names.try_fold(Vec::new(), |mut all, name| {
+            all.push(name.filter(is_name)?);
+            Some(all)
+        })
+    });
+    names.ok_or_else(|| wrong("betas", "a list of names", value))
 }
 
 fn api(value: &Value) -> Result<Api, String> {
@@ -264,6 +301,14 @@ mod tests {
             (
                 json!({"reasoning": "high"}),
                 "`reasoning` must be an object with `effort` or `summary`",
+            ),
+            (
+                json!({"betas": ["a,b"]}),
+                "`betas` must be a list of names, got [\"a,b\"]",
+            ),
+            (
+                json!({"mark_last_message": 0}),
+                "`mark_last_message` must be true or false, got 0",
             ),
             (
                 json!({"api": "completions"}),

@@ -1,5 +1,7 @@
 //! From model names to models.
 
+mod clouds;
+
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -11,12 +13,12 @@ use secrecy::{ExposeSecret, SecretString};
 use crate::equipment::Equipment;
 use crate::error::ModelNameError;
 use crate::extra_args::{Api, Settings};
+use crate::gateway::Gateway;
 use crate::model::Model;
 use crate::prices::{Price, price_of};
 use crate::provider::Provider;
 use crate::providers::Endpoint;
 use crate::providers::anthropic::Anthropic;
-use crate::providers::azure::{Credentials, Deployment};
 use crate::providers::exchange::Server;
 use crate::providers::gemini::Gemini;
 use crate::providers::openai::{Choice, Dialect, EitherInterface, OpenAi};
@@ -51,6 +53,7 @@ pub struct Models {
     prices: Arc<BTreeMap<String, Price>>,
     connections: Arc<Connections>,
     tokens: Arc<Mutex<Vec<Arc<vertex::Tokens>>>>,
+    gateway: Option<Arc<Gateway>>,
 }
 
 /// HTTP clients, made when first needed and shared by all models.
@@ -102,6 +105,13 @@ impl Models {
         self
     }
 
+    /// Sends all calls through `gateway`, scripted ones apart.
+    #[must_use]
+    pub fn with_gateway(mut self, gateway: Gateway) -> Self {
+        self.gateway = Some(Arc::new(gateway));
+        self
+    }
+
     /// The model `name` (`provider/model`). `extra_args` may name another `api_base` or `api_key`.
     ///
     /// # Errors
@@ -149,6 +159,10 @@ impl Models {
         rest: &str,
         settings: &Settings<'_>,
     ) -> Result<Arc<dyn Provider>, ModelNameError> {
+        if let Some(gateway) = &self.gateway {
+            let model = self.behind_gateway(name, provider, gateway)?;
+            return Ok(Arc::new(model));
+        }
         if settings.api_base.is_none()
             && let Some((base, key)) = self.proxy()
         {
@@ -190,6 +204,7 @@ impl Models {
             Wire::Azure => Arc::new(self.azure(name, preset, rest, settings)?),
             Wire::GenerateContent => Arc::new(self.gemini(name, preset, rest, settings)?),
             Wire::Vertex => self.vertex(name, preset, rest, settings)?,
+            Wire::BedrockConverse => Arc::new(self.bedrock(name, preset, rest, settings)?),
         })
     }
 
@@ -246,49 +261,6 @@ impl Models {
         })
     }
 
-    /// A deployment of an OpenAI model at Azure.
-    fn azure(
-        &self,
-        name: &str,
-        preset: &Preset,
-        rest: &str,
-        settings: &Settings<'_>,
-    ) -> Result<EitherInterface, ModelNameError> {
-        let base = self.base_url(name, preset, settings)?;
-        let token = self.first_set(presets::AZURE_TOKEN_VARIABLES);
-        let credentials = match (self.key(name, preset, settings)?, token) {
-            (Some(key), _) => Credentials::Key(key),
-            (None, Some(token)) => Credentials::Token(token.clone()),
-            (None, None) => {
-                let variables = [preset.key_variables[0], presets::AZURE_TOKEN_VARIABLES[0]];
-                return Err(ModelNameError::NoCredentials {
-                    name: name.to_owned(),
-                    variables: variables.join(" or "),
-                });
-            }
-        };
-        let version = settings.api_version.or_else(|| {
-            self.first_set(presets::AZURE_VERSION_VARIABLES)
-                .map(ExposeSecret::expose_secret)
-        });
-        let by_prefix = rest.strip_prefix("responses/");
-        let model = by_prefix.unwrap_or(rest);
-        let Deployment { chat, responses } = Deployment::new(model, &base, version, credentials)
-            .map_err(|reason| invalid(name, reason))?;
-        let http = self.connection(name, &base)?;
-        let server = |endpoint| Server {
-            provider: preset.name.to_owned(),
-            endpoint,
-            http: http.clone(),
-        };
-        Ok(EitherInterface {
-            model: model.to_owned(),
-            choice: by_prefix.map_or(Choice::ByNeed, |_| Choice::Fixed(Api::Responses)),
-            chat: OpenAi::new(server(chat), model, Dialect::OpenAi),
-            responses: Responses::new(server(responses), model),
-        })
-    }
-
     /// A model of a server that speaks Anthropic's format.
     fn anthropic(
         &self,
@@ -298,9 +270,17 @@ impl Models {
         settings: &Settings<'_>,
     ) -> Result<Anthropic, ModelNameError> {
         let base = self.base_url(name, preset, settings)?;
-        let key = self.key(name, preset, settings)?;
-        let mut endpoint =
-            Anthropic::endpoint(&base, key).map_err(|reason| invalid(name, reason))?;
+        let token = self
+            .variables
+            .get(presets::ANTHROPIC_TOKEN_VARIABLE)
+            .filter(|_| {
+                settings.api_key.is_none() && self.first_set(preset.key_variables).is_none()
+            });
+        let endpoint = match token {
+            Some(token) => Anthropic::endpoint_with_token(&base, token.clone()),
+            None => Anthropic::endpoint(&base, self.key(name, preset, settings)?),
+        };
+        let mut endpoint = endpoint.map_err(|reason| invalid(name, reason))?;
         if settings.api_base.is_some() {
             endpoint = endpoint.with_attribution();
         }

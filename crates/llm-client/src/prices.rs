@@ -10,8 +10,22 @@ use serde::{Deserialize, Serialize};
 const CACHE_READ_PART: f64 = 0.1;
 /// Writing into a cache costs this many times fresh input where no price is known.
 const CACHE_WRITE_PART: f64 = 1.25;
-/// Prompts above this many tokens have the long-context price.
+/// Prompts above this many tokens have the long-context price, unless the price says otherwise.
 const LONG_CONTEXT: u64 = 200_000;
+
+/// Where inference profiles of AWS Bedrock run, in front of a model's name, and how many times the
+/// price of the global profile Anthropic's models from 4.5 on cost there.
+const AREAS: &[(&str, f64)] = &[
+    ("global", 1.0),
+    ("us", 1.1),
+    ("eu", 1.1),
+    ("apac", 1.1),
+    ("au", 1.1),
+    ("jp", 1.1),
+    ("us-gov", 1.2),
+];
+/// First of Anthropic's versions that cost more in one area than globally.
+const FIRST_WITH_AREAS: (u32, u32) = (4, 5);
 
 /// Prices in US dollars for a million tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -27,12 +41,15 @@ pub struct Price {
     /// Input written to a cache; 1.25 times `input` if unset.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache_write: Option<f64>,
-    /// Fresh input of prompts above 200,000 tokens; `input` if unset.
+    /// Fresh input of long prompts; `input` if unset.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub long_input: Option<f64>,
-    /// Output after prompts above 200,000 tokens; `output` if unset.
+    /// Output after long prompts; `output` if unset.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub long_output: Option<f64>,
+    /// Prompts above this many tokens are long; 200,000 if unset.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub long_from: Option<u64>,
 }
 
 impl Price {
@@ -46,6 +63,21 @@ impl Price {
             cache_write: None,
             long_input: None,
             long_output: None,
+            long_from: None,
+        }
+    }
+
+    /// `factor` times this price.
+    fn times(self, factor: f64) -> Self {
+        let times = |rate: Option<f64>| rate.map(|rate| rate * factor);
+        Self {
+            input: self.input * factor,
+            output: self.output * factor,
+            cache_read: times(self.cache_read),
+            cache_write: times(self.cache_write),
+            long_input: times(self.long_input),
+            long_output: times(self.long_output),
+            long_from: self.long_from,
         }
     }
 
@@ -69,7 +101,7 @@ impl Price {
         if usage.prompt_tokens == 0 && usage.completion_tokens == 0 {
             return None;
         }
-        let long = usage.prompt_tokens > LONG_CONTEXT;
+        let long = usage.prompt_tokens > self.long_from.unwrap_or(LONG_CONTEXT);
         let choose = |normal: f64, tier: Option<f64>| tier.filter(|_| long).unwrap_or(normal);
         let input = choose(self.input, self.long_input);
         let output = choose(self.output, self.long_output);
@@ -143,6 +175,42 @@ pub fn known_model(name: &str) -> Option<KnownModel> {
         .get(bare)
         .or_else(|| models.get(without_date(bare)?))
         .copied()
+        .or_else(|| at_bedrock(bare))
+}
+
+/// The model that AWS Bedrock calls `name`, such as `us.anthropic.claude-opus-4-6-v1` or
+/// `amazon.nova-pro-v1:0`. Other makers' models have no price outside the United States here.
+fn at_bedrock(name: &str) -> Option<KnownModel> {
+    let models = &table().models;
+    let area = AREAS.iter().find_map(|(area, factor)| {
+        let rest = name.strip_prefix(area)?.strip_prefix('.')?;
+        Some((*area, *factor, rest))
+    });
+    let (area, factor, model) = area.unwrap_or(("global", 1.0, name));
+    // What follows is the version of the deployment: `-v1:0`, `-v1`, `-1:0`.
+    let model = model.split(':').next().unwrap_or(model);
+    let is_version = |part: &str| {
+        let digits = part.strip_prefix('v').unwrap_or(part);
+        digits.len() == 1 && digits.bytes().all(|byte| byte.is_ascii_digit())
+    };
+    let unversioned = || {
+        let (model, version) = model.rsplit_once('-')?;
+        is_version(version).then_some(model)
+    };
+    if let Some(claude) = model.strip_prefix("anthropic.") {
+        let unversioned = unversioned().and_then(|model| model.strip_prefix("anthropic."));
+        let known = [Some(claude), unversioned].into_iter().flatten();
+        let mut known =
+            known.filter_map(|name| models.get(name).or_else(|| models.get(without_date(name)?)));
+        let mut known = *known.next()?;
+        if claude_version(claude).is_some_and(|version| version >= FIRST_WITH_AREAS) {
+            known.price = known.price.times(factor);
+        }
+        return Some(known);
+    }
+    let is_here = matches!(area, "global" | "us");
+    let known = models.get(model).or_else(|| models.get(unversioned()?));
+    known.copied().filter(|_| is_here && model.contains('.'))
 }
 
 /// The price of the model `name` in the built-in table; `None` for a model that it does not know,
@@ -150,6 +218,20 @@ pub fn known_model(name: &str) -> Option<KnownModel> {
 #[must_use]
 pub fn price_of(name: &str) -> Option<Price> {
     known_model(name).map(|model| model.price)
+}
+
+/// Major and minor version in names such as `claude-sonnet-4-5-20250929`, `claude-3-7-sonnet@20250219`
+/// or `us.anthropic.claude-opus-4-1-20250805-v1:0`.
+pub(crate) fn claude_version(model: &str) -> Option<(u32, u32)> {
+    let (_, name) = model.split_once("claude")?;
+    let mut parts = name.split(['-', '@', '.', ':']);
+    // Dates have more digits than versions.
+    let number = |part: &str| {
+        let fits = (1..=2).contains(&part.len()) && part.bytes().all(|byte| byte.is_ascii_digit());
+        fits.then(|| part.parse().ok()).flatten()
+    };
+    let major = parts.find_map(number)?;
+    Some((major, parts.next().and_then(number).unwrap_or(0)))
 }
 
 /// `name` without a date at its end: `-2025-04-14`, `-20250414` or `@20250414`.
@@ -214,6 +296,50 @@ mod tests {
         ] {
             assert_eq!(price_of(unknown), None, "{unknown}");
         }
+    }
+
+    #[test]
+    fn names_of_bedrock_are_found_with_the_price_of_their_area() {
+        let input =
+            |name: &str| price_of(name).map(|price| (price.input * 1000.0).round() / 1000.0);
+        for (name, expected) in [
+            ("bedrock/anthropic.claude-opus-5", Some(5.0)),
+            ("bedrock/global.anthropic.claude-opus-5-5", Some(4.0)),
+            ("bedrock/us.anthropic.claude-opus-4-6-v1", Some(5.5)),
+            (
+                "bedrock/eu.anthropic.claude-sonnet-4-5-20250929-v1:0",
+                Some(3.3),
+            ),
+            // Older ones cost the same everywhere.
+            (
+                "bedrock/us.anthropic.claude-opus-4-1-20250805-v1:0",
+                Some(15.0),
+            ),
+            (
+                "bedrock/arn:aws:bedrock:us-east-1:1:inference-profile/us.anthropic.claude-opus-5",
+                Some(5.5),
+            ),
+            ("bedrock/amazon.nova-pro-v1:0", Some(0.8)),
+            ("bedrock/us.amazon.nova-pro-v1:0", Some(0.8)),
+            ("bedrock/openai.gpt-oss-120b-1:0", Some(0.15)),
+            ("bedrock/eu.amazon.nova-pro-v1:0", None),
+            ("bedrock/us.anthropic.claude-new", None),
+            ("bedrock/abc.def", None),
+        ] {
+            assert_eq!(input(name), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn long_prompts_begin_where_the_price_says() {
+        let price = price_of("openai/gpt-5.5").unwrap();
+        let cost = |prompt: u64| {
+            let usage = usage(json!({"prompt_tokens": prompt, "completion_tokens": 1_000}));
+            price.cost(&usage).unwrap()
+        };
+        // 272,000·5 + 1,000·30 millionths, and one more token at twice and one and a half times that.
+        assert!((cost(272_000) - 1.39).abs() < 1e-9);
+        assert!((cost(272_001) - (2.72001 + 0.045)).abs() < 1e-9);
     }
 
     #[test]

@@ -12,9 +12,9 @@ mod calls;
 use calls::{PICTURE, ask, ask_with, listen, object, quick};
 use formats::Object;
 use formats::chat::{Block, Message, ToolDefinition};
-use llm_client::{ChatErrorKind, FinishReason, Model, ModelNameError, Models};
+use llm_client::{ChatErrorKind, FinishReason, Model, ModelNameError, Models, RetryPolicy};
 use serde_json::{Value, json};
-use testkit::anthropic::{AnthropicStub, Fault, Script, Turn};
+use testkit::anthropic::{AnthropicStub, Fault, Options, Script, Turn};
 
 async fn stub(turns: impl IntoIterator<Item = Turn>) -> AnthropicStub {
     AnthropicStub::start(Script::new(turns)).await.unwrap()
@@ -365,5 +365,119 @@ async fn credentials_and_addresses_come_from_variables_and_arguments() {
     assert_eq!(
         stub.requests().last().unwrap().headers["anthropic-beta"],
         "x-1"
+    );
+}
+
+#[tokio::test]
+async fn tokens_and_beta_features_have_their_headers() {
+    let sent = async |variables: &'static [(&'static str, &'static str)], extra_args: Value| {
+        let options = Options {
+            key: None,
+            ..Options::new(Script::new([Turn::says("a")]), "")
+        };
+        let stub = AnthropicStub::start_with(options).await.unwrap();
+        let base = stub.base_url();
+        let models = Models::new(move |name| match name {
+            "ANTHROPIC_API_BASE" => Some(base.clone()),
+            name => variables
+                .iter()
+                .find(|(variable, _)| *variable == name)
+                .map(|(_, value)| (*value).to_owned()),
+        });
+        let model = models
+            .resolve("anthropic/claude-sonnet-4-5", &Object::new())
+            .unwrap();
+        let (answer, _) = ask(&model, extra_args).await;
+        answer.unwrap();
+        let headers = stub.requests()[0].headers.clone();
+        headers.get("anthropic-beta").cloned().unwrap_or_default()
+    };
+    let key = &[("ANTHROPIC_API_KEY", "sk-ant-api-1")][..];
+    let person = &[("ANTHROPIC_API_KEY", "sk-ant-oat01-1")][..];
+    assert_eq!(sent(key, json!({})).await, "");
+    assert_eq!(sent(key, json!({"betas": ["a-1", "b-2"]})).await, "a-1,b-2");
+    assert_eq!(sent(person, json!({})).await, "oauth-2025-04-20");
+    let both = json!({"betas": ["a-1"], "extra_headers": {"anthropic-beta": "x-1"}});
+    assert_eq!(sent(person, both).await, "oauth-2025-04-20,x-1,a-1");
+
+    // A token goes where a key does not: the stub takes none of the header for keys here.
+    let (listener, seen) = (
+        tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap(),
+        "token-1",
+    );
+    let base = format!("http://{}", listener.local_addr().unwrap());
+    let models = Models::new(move |name| match name {
+        "ANTHROPIC_API_BASE" => Some(base.clone()),
+        "ANTHROPIC_AUTH_TOKEN" => Some(seen.to_owned()),
+        _ => None,
+    })
+    .with_retry(RetryPolicy::never());
+    let model = models
+        .resolve("anthropic/claude-sonnet-4-5", &Object::new())
+        .unwrap();
+    let read = async {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        let mut head = String::new();
+        while !head.contains("\r\n\r\n") {
+            let mut bytes = [0; 4096];
+            let count = tokio::io::AsyncReadExt::read(&mut stream, &mut bytes)
+                .await
+                .unwrap();
+            head.push_str(&String::from_utf8_lossy(&bytes[..count]));
+        }
+        head.to_lowercase()
+    };
+    let (head, (answer, _)) = tokio::join!(read, ask(&model, json!({})));
+    assert!(answer.is_err());
+    assert!(head.contains("authorization: bearer token-1"), "{head}");
+    assert!(head.contains("anthropic-version: 2023-06-01"), "{head}");
+    assert!(!head.contains("x-api-key"), "{head}");
+}
+
+#[tokio::test]
+async fn the_last_message_is_not_marked_for_a_caller_that_replaces_it() {
+    let stub = stub([Turn::says("a"), Turn::says("b")]).await;
+    for marks in [true, false] {
+        let (answer, _) = ask(&model(&stub), json!({"mark_last_message": marks})).await;
+        answer.unwrap();
+    }
+    let marked = |index: usize| {
+        stub.requests()[index]
+            .body
+            .to_string()
+            .contains("cache_control")
+    };
+    assert!(marked(0) && !marked(1));
+}
+
+#[tokio::test]
+async fn models_that_always_think_are_not_told_otherwise() {
+    let stub = stub([Turn::says("a")]).await;
+    let models = models(&stub);
+    let opus = models
+        .resolve("anthropic/claude-opus-5-5", &Object::new())
+        .unwrap();
+    let tools = [ToolDefinition::new("f", "", json!({}))];
+    for (extra_args, reason) in [
+        (json!({"reasoning_effort": "none"}), "always thinks"),
+        (json!({"thinking": {"type": "disabled"}}), "always thinks"),
+        (
+            json!({"tool_choice": "required"}),
+            "cannot be made to call a tool",
+        ),
+    ] {
+        let extra_args = object(&extra_args);
+        let answer = ask_with(&opus, &[Message::user("hi")], &tools, &extra_args).await;
+        let error = answer.unwrap_err();
+        assert_eq!(error.kind, ChatErrorKind::UnsupportedParameter);
+        assert!(error.message.contains(reason), "{error}");
+    }
+    let dropped = object(&json!({"tool_choice": "required", "drop_params": true}));
+    ask_with(&opus, &[Message::user("hi")], &tools, &dropped)
+        .await
+        .unwrap();
+    assert_eq!(
+        stub.requests()[0].body["tool_choice"],
+        json!({"type": "auto"})
     );
 }

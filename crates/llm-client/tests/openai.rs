@@ -9,11 +9,11 @@
 
 mod calls;
 
-use calls::{ask, object, quick, request};
+use calls::{ask, listen, object, quick, request};
 use formats::Object;
 use formats::chat::{Block, Message, ToolCall, ToolDefinition};
 use llm_client::{
-    CallLabels, ChatErrorKind, ChatRequest, FinishReason, Model, ModelNameError, Models,
+    CallLabels, ChatErrorKind, ChatRequest, FinishReason, Gateway, Model, ModelNameError, Models,
     RetryPolicy,
 };
 use serde_json::{Value, json};
@@ -386,7 +386,7 @@ fn names_are_checked_before_anything_is_sent() {
     assert!(text.contains("unknown provider `nobody`") && text.contains("openrouter"));
     let text = error("groq/m", json!({})).to_string();
     assert!(text.contains("set GROQ_API_KEY"), "{text}");
-    let text = error("bedrock/m", json!({})).to_string();
+    let text = error("cohere/m", json!({})).to_string();
     assert!(text.contains("not available") && text.contains("LITELLM_PROXY_API_BASE"));
     let text = error("hosted_vllm/m", json!({})).to_string();
     assert!(text.contains("HOSTED_VLLM_API_BASE"), "{text}");
@@ -405,4 +405,119 @@ fn names_are_checked_before_anything_is_sent() {
         empty.resolve("openai/m", &Object::new()),
         Err(ModelNameError::NoCredentials { .. })
     ));
+}
+
+#[tokio::test]
+async fn a_gateway_is_told_who_asks_and_how_urgently() {
+    let stub = OpenAiStub::start_with(Options {
+        lenient: true,
+        ..Options::new(Script::new([Turn::says("a")]), "gateway-key")
+    })
+    .await
+    .unwrap();
+    let gateway = Gateway {
+        priority: 1,
+        fairness_key: Some("campaign-7".to_owned()),
+        workload: Some("batch".to_owned()),
+        ..Gateway::new(stub.base_url(), stub.key())
+    };
+    // It wins over the address of the call, and needs no key of the provider.
+    let extra_args = object(&json!({"api_base": "http://127.0.0.1:1", "timeout": 20}));
+    let model = Models::new(|_| None)
+        .with_gateway(gateway.clone())
+        .resolve("anthropic/claude-sonnet-4-5", &extra_args)
+        .unwrap();
+    let labels = CallLabels {
+        campaign_id: Some("campaign-7"),
+        batch_id: Some("b"),
+        ..CallLabels::default()
+    };
+    let messages = [Message::user("hi")];
+    let request = ChatRequest {
+        labels,
+        ..request(&messages, &extra_args)
+    };
+    let answer = model.chat(request, &|_| panic!()).await.unwrap();
+    assert_eq!(answer.message.text(), "a");
+    let sent = &stub.requests()[0];
+    assert_eq!(sent.body["model"], "anthropic/claude-sonnet-4-5");
+    for (name, value) in [
+        ("x-gateway-backend", "litellm"),
+        ("x-priority", "P1"),
+        ("x-fairness-key", "campaign-7"),
+        ("x-workload", "batch"),
+        ("x-gateway-timeout-s", "20"),
+        ("campaign_id", "campaign-7"),
+        ("batch_id", "b"),
+        ("service", "trajectory"),
+    ] {
+        assert_eq!(sent.headers[name], value, "{name}");
+    }
+    assert!(!sent.headers.contains_key("x-work-unit"));
+
+    let refused = |gateway: Gateway| {
+        let models = Models::new(|_| None).with_gateway(gateway);
+        models
+            .resolve("openai/m", &Object::new())
+            .unwrap_err()
+            .to_string()
+    };
+    let far = Gateway::new("http://gateway.example/v1", "k");
+    assert!(refused(far).contains("https://"));
+    let urgent = Gateway {
+        priority: 6,
+        ..gateway
+    };
+    assert!(refused(urgent).contains("from 0 to 5, got 6"));
+}
+
+#[tokio::test]
+async fn deltas_are_told_while_they_come() {
+    let mut turn = Turn::calls("f", json!({"a": 1})).and_calls("g", json!("{\"b\": "));
+    turn.content = Some("Well, then.".into());
+    let turn = turn.field("reasoning_content", json!("hmm")).usage(100, 20);
+    let stub = stub([turn]).await;
+    let tools = ["f", "g"].map(|name| ToolDefinition::new(name, "", json!({})));
+    let (answer, heard) = listen(&model(&stub), &tools, json!({})).await;
+    let answer = answer.unwrap();
+    assert_eq!(heard.text, "Well, then.");
+    assert_eq!(heard.reasoning, "hmm");
+    assert_eq!(heard.calls, ["f", "g"]);
+    assert_eq!(heard.arguments, ["{\"a\":1}", "{\"b\": "]);
+    assert_eq!(answer.message.text(), "Well, then.");
+    assert_eq!(answer.message.reasoning_content(), Some("hmm"));
+    assert_eq!(answer.message.tool_calls[1].function.arguments, "{\"b\": ");
+    assert_eq!(answer.finish_reason, FinishReason::ToolCalls);
+    let usage = answer.usage.unwrap();
+    assert_eq!((usage.prompt_tokens, usage.completion_tokens), (100, 20));
+    assert_eq!(answer.request_id.as_deref(), Some("req_stub_0"));
+    let sent = &stub.requests()[0].body;
+    assert_eq!(sent["stream_options"], json!({"include_usage": true}));
+}
+
+#[tokio::test]
+async fn faults_of_streams_are_told_apart_and_repeated() {
+    for (turn, kind) in [
+        (Turn::fails(503), ChatErrorKind::Overloaded),
+        (Turn::faulty(Fault::Drop), ChatErrorKind::Connection),
+        (Turn::faulty(Fault::HalfBody), ChatErrorKind::Connection),
+        (
+            Turn::faulty(Fault::MalformedJson),
+            ChatErrorKind::MalformedReply,
+        ),
+        (Turn::faulty(Fault::Midway), ChatErrorKind::Server),
+    ] {
+        let stub = stub([turn.clone(), Turn::says("well")]).await;
+        let repeated = std::sync::Mutex::new(Vec::new());
+        let messages = [Message::user("hi")];
+        let answer = model(&stub)
+            .chat_streaming(
+                request(&messages, &Object::new()),
+                &|notice| repeated.lock().unwrap().push(notice.error.kind),
+                &|_| {},
+            )
+            .await;
+        assert_eq!(repeated.into_inner().unwrap(), [kind], "{turn:?}");
+        assert_eq!(answer.unwrap().message.text(), "well");
+    }
 }

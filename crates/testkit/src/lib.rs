@@ -5,6 +5,7 @@
 
 pub mod anthropic;
 pub mod azure;
+pub mod bedrock;
 pub mod gemini;
 pub mod google_tokens;
 pub mod mcp;

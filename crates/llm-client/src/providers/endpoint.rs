@@ -1,6 +1,7 @@
 //! Where requests go and how they are authorised.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_openai::config::Config;
 use http::{HeaderMap, HeaderName, HeaderValue, header};
@@ -28,6 +29,8 @@ pub(crate) struct Endpoint {
     attribution: bool,
     /// Tokens in the place of a key.
     tokens: Option<Arc<Tokens>>,
+    /// Whether it is told how long the client waits.
+    waits: bool,
 }
 
 impl Endpoint {
@@ -70,6 +73,7 @@ impl Endpoint {
             query: None,
             attribution: false,
             tokens: None,
+            waits: false,
         })
     }
 
@@ -111,6 +115,20 @@ impl Endpoint {
         self
     }
 
+    /// The same server, told how long the client waits for each answer.
+    pub(crate) fn with_waits(mut self) -> Self {
+        self.waits = true;
+        self
+    }
+
+    /// Adds to `headers` how long the client waits for an answer, where the server is told.
+    pub(crate) fn tell_wait(&self, headers: &mut HeaderMap, wait: Duration) {
+        if self.waits {
+            let name = HeaderName::from_static("x-gateway-timeout-s");
+            headers.insert(name, wait.as_secs().max(1).into());
+        }
+    }
+
     /// The headers of one call beside those of the server: `extra_headers`, and who asks where the
     /// server is told.
     pub(crate) fn call_headers(
@@ -131,6 +149,11 @@ impl Endpoint {
             ),
             ("trajectory_id", labels.trajectory_id),
             ("world_id", labels.world_id),
+            ("work_unit", labels.work_unit),
+            ("campaign_id", labels.campaign_id),
+            ("account_id", labels.account_id),
+            ("user_id", labels.user_id),
+            ("batch_id", labels.batch_id),
             ("call_id", labels.call_id),
             ("attempt", attempt.as_deref()),
         ];

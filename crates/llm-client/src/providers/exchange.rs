@@ -136,10 +136,15 @@ pub(crate) struct Answer<'s> {
 impl Answer<'_> {
     /// Whether the body is a stream of events.
     pub(crate) fn is_event_stream(&self) -> bool {
+        self.is_of_type("text/event-stream")
+    }
+
+    /// Whether the body is of the media type `media_type`.
+    pub(crate) fn is_of_type(&self, media_type: &str) -> bool {
         self.headers
             .get(header::CONTENT_TYPE)
             .and_then(|value| value.to_str().ok())
-            .is_some_and(|value| value.starts_with("text/event-stream"))
+            .is_some_and(|value| value.starts_with(media_type))
     }
 
     /// The next piece of the body.

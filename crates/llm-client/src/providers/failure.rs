@@ -44,6 +44,7 @@ const CREDIT_TEXTS: &[&str] = &[
     "credit balance is too low",
     "insufficient credits",
     "budget has been exceeded",
+    "too many tokens per day",
 ];
 
 /// Headers with the id of a request, by provider.
@@ -51,6 +52,7 @@ const REQUEST_IDS: &[&str] = &[
     "x-request-id",
     "request-id",
     "apim-request-id",
+    "x-amzn-requestid",
     "x-litellm-call-id",
 ];
 
@@ -85,7 +87,7 @@ pub(crate) fn from_answer(
     headers: &HeaderMap,
     body: &[u8],
 ) -> ChatError {
-    let said = match serde_json::from_slice::<Value>(body) {
+    let mut said = match serde_json::from_slice::<Value>(body) {
         Ok(value) => read(&value),
         Err(_) => Said {
             message: format!(
@@ -95,6 +97,10 @@ pub(crate) fn from_answer(
             ..Said::default()
         },
     };
+    if let Some(exception) = exception(headers) {
+        said.words.push(' ');
+        said.words.push_str(&exception);
+    }
     let mut error = ChatError::new(kind(status.as_u16(), &said), provider, "");
     error.message = if said.message.is_empty() {
         format!("status {status} without a message")
@@ -108,6 +114,12 @@ pub(crate) fn from_answer(
         .get("x-should-retry")
         .is_some_and(|value| value == "false");
     error
+}
+
+/// The kind of AWS's errors, which stands in a header: `ThrottlingException:http://…`.
+fn exception(headers: &HeaderMap) -> Option<String> {
+    let value = headers.get("x-amzn-errortype")?.to_str().ok()?;
+    Some(value.split(':').next().unwrap_or(value).to_lowercase())
 }
 
 /// The error that stands in the body of an answer with a good status, if one does.
@@ -169,6 +181,7 @@ fn read(body: &Value) -> Said {
     let message = error
         .as_str()
         .or_else(|| text("message"))
+        .or_else(|| text("Message"))
         .or_else(|| text("detail"))
         .map_or_else(|| error.to_string(), str::to_owned);
     let filtered = filtered(error);
@@ -251,8 +264,11 @@ fn status_of_words(words: &str) -> Option<u16> {
         | "insufficient_quota"
         | "requests"
         | "tokens" => Some(429),
-        "overloaded_error" | "service_unavailable" => Some(503),
-        "timeout" | "timeout_error" => Some(504),
+        "overloaded_error" | "service_unavailable" | "serviceunavailableexception" => Some(503),
+        "throttlingexception" => Some(429),
+        "internalserverexception" | "modelstreamerrorexception" => Some(500),
+        "validationexception" => Some(400),
+        "timeout" | "timeout_error" | "modeltimeoutexception" => Some(504),
         "invalid_request_error" => Some(400),
         "authentication_error" | "invalid_api_key" => Some(401),
         "permission_error" => Some(403),
@@ -290,10 +306,12 @@ fn kind(status: u16, said: &Said) -> ChatErrorKind {
             _ if said.message.to_lowercase().contains("request too large") => TooLarge,
             // Anthropic tells of overload under this status too.
             _ if said.words.contains("overloaded") => Overloaded,
+            // AWS's word for a model that is still being loaded.
+            _ if said.words.contains("modelnotready") => Overloaded,
             _ => RateLimit,
         },
         400 | 422 => special.unwrap_or(BadRequest),
-        409 | 425 | 499 => Server,
+        409 | 424 | 425 | 499 => Server,
         500..=599 => match special {
             // Some servers report the overflow as their own failure.
             Some(ContextWindow) => ContextWindow,
@@ -312,7 +330,8 @@ fn by_words_and_text(said: &Said) -> Option<ChatErrorKind> {
         "insufficient_quota"
         | "billing_error"
         | "budget_exceeded"
-        | "billing_hard_limit_reached" => Some(ChatErrorKind::Credit),
+        | "billing_hard_limit_reached"
+        | "servicequotaexceededexception" => Some(ChatErrorKind::Credit),
         "content_policy_violation"
         | "content_filter"
         | "invalid_prompt"
@@ -323,7 +342,12 @@ fn by_words_and_text(said: &Said) -> Option<ChatErrorKind> {
         "string_above_max_length" | "array_above_max_length" | "request_too_large" => {
             Some(ChatErrorKind::TooLarge)
         }
-        "invalid_api_key" | "authentication_error" | "api_key_invalid" => Some(ChatErrorKind::Auth),
+        "invalid_api_key"
+        | "authentication_error"
+        | "api_key_invalid"
+        | "expiredtokenexception"
+        | "unrecognizedclientexception"
+        | "invalidsignatureexception" => Some(ChatErrorKind::Auth),
         "model_not_found" => Some(ChatErrorKind::NotFound),
         _ => None,
     });

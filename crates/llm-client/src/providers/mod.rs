@@ -3,6 +3,7 @@
 mod answer_tool;
 pub(crate) mod anthropic;
 pub(crate) mod azure;
+pub(crate) mod bedrock;
 mod endpoint;
 pub(crate) mod exchange;
 mod failure;

@@ -15,6 +15,8 @@ pub(crate) enum Wire {
     Vertex,
     /// OpenAI's formats at Azure's addresses: `providers::azure`.
     Azure,
+    /// AWS's Converse: `providers::bedrock`.
+    BedrockConverse,
 }
 
 impl Wire {
@@ -101,6 +103,20 @@ pub(crate) const PRESETS: &[Preset] = &[
         base_variables: &["AZURE_API_BASE", "AZURE_OPENAI_ENDPOINT"],
         key_variables: &["AZURE_API_KEY", "AZURE_OPENAI_API_KEY"],
         // A token does as well.
+        needs_key: false,
+    },
+    Preset {
+        name: "bedrock",
+        wire: Wire::BedrockConverse,
+        // It depends on the region.
+        base_url: None,
+        base_variables: &[
+            "AWS_ENDPOINT_URL_BEDROCK_RUNTIME",
+            "AWS_BEDROCK_RUNTIME_ENDPOINT",
+            "AWS_ENDPOINT_URL",
+        ],
+        key_variables: &["AWS_BEARER_TOKEN_BEDROCK"],
+        // AWS's keys do as well.
         needs_key: false,
     },
     hosted(
@@ -224,12 +240,14 @@ pub(crate) const PRESETS: &[Preset] = &[
 ];
 
 /// Providers that need a translation of their own, which this version lacks.
-pub(crate) const NOT_YET: &[&str] = &["bedrock", "cohere"];
+pub(crate) const NOT_YET: &[&str] = &["cohere"];
 
 /// Base URL of a proxy that serves all providers (`spec/llm.md` §3, §20).
 pub(crate) const PROXY_BASE_VARIABLE: &str = "LITELLM_PROXY_API_BASE";
 /// Key of that proxy.
 pub(crate) const PROXY_KEY_VARIABLE: &str = "LITELLM_PROXY_API_KEY";
+/// A token for Anthropic's interface, sent as `Authorization: Bearer`.
+pub(crate) const ANTHROPIC_TOKEN_VARIABLE: &str = "ANTHROPIC_AUTH_TOKEN";
 /// The version of Azure's interface.
 pub(crate) const AZURE_VERSION_VARIABLES: &[&str] = &["AZURE_API_VERSION", "OPENAI_API_VERSION"];
 /// A token of Microsoft Entra ID.
@@ -250,12 +268,17 @@ pub(crate) fn variables() -> impl Iterator<Item = &'static str> {
         .iter()
         .flat_map(|preset| preset.base_variables.iter().chain(preset.key_variables))
         .copied()
-        .chain([ORGANIZATION_VARIABLE, PROJECT_VARIABLE])
+        .chain([
+            ORGANIZATION_VARIABLE,
+            PROJECT_VARIABLE,
+            ANTHROPIC_TOKEN_VARIABLE,
+        ])
         .chain(AZURE_VERSION_VARIABLES.iter().copied())
         .chain(AZURE_TOKEN_VARIABLES.iter().copied())
         .chain(vertex::PROJECTS.iter().copied())
         .chain(vertex::LOCATIONS.iter().copied())
         .chain(vertex::VARIABLES.iter().copied())
+        .chain(super::bedrock::VARIABLES.iter().copied())
 }
 
 /// The names of all providers that are servers.

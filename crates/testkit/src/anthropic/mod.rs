@@ -100,12 +100,7 @@ impl Interface for Anthropic {
     }
 
     fn turns_of_model(body: &Value) -> usize {
-        let messages = body.get("messages").and_then(Value::as_array);
-        messages
-            .into_iter()
-            .flatten()
-            .filter(|message| message.get("role") == Some(&json!("assistant")))
-            .count()
+        stub::assistant_messages(body)
     }
 
     fn asked_for(body: &Value) -> Option<Value> {

@@ -65,12 +65,8 @@ fn content(turn: &Turn, number: usize) -> Vec<Value> {
     for (index, call) in turn.tool_calls.iter().enumerate() {
         let id = call.id.clone();
         let id = id.unwrap_or_else(|| format!("toolu_{number:04}_{index}"));
-        let input = match &call.arguments {
-            Value::String(raw) => serde_json::from_str(raw).unwrap_or_else(|_| json!({})),
-            Value::Null => json!({}),
-            value => value.clone(),
-        };
-        blocks.push(json!({"type": "tool_use", "id": id, "name": call.name, "input": input}));
+        blocks
+            .push(json!({"type": "tool_use", "id": id, "name": call.name, "input": call.object()}));
     }
     blocks
 }

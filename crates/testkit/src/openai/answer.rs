@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::stub::Turn;
+use crate::stub::{Turn, halves};
 
 /// When every answer of a stub was made.
 pub(super) const CREATED: u64 = 1_700_000_000;
@@ -47,6 +47,55 @@ pub(super) fn completion(turn: &Turn, number: usize, model: &str, request_bytes:
     })
 }
 
+/// The stream of `completion`, each chunk as it is written.
+pub(super) fn chunks(completion: &Value, body: &Value) -> Vec<String> {
+    let message = completion.pointer("/choices/0/message");
+    let mut deltas = vec![json!({"role": "assistant", "content": ""})];
+    for (key, value) in message.and_then(Value::as_object).into_iter().flatten() {
+        match (key.as_str(), value) {
+            ("role", _) | (_, Value::Null) => {}
+            ("tool_calls", Value::Array(calls)) => {
+                for (index, call) in calls.iter().enumerate() {
+                    let arguments = call.pointer("/function/arguments").and_then(Value::as_str);
+                    let mut begun = call.clone();
+                    begun["index"] = index.into();
+                    begun["function"]["arguments"] = "".into();
+                    deltas.push(json!({"tool_calls": [begun]}));
+                    deltas.extend(halves(arguments.unwrap_or_default()).map(|text| {
+                        json!({"tool_calls": [{"index": index, "function": {"arguments": text}}]})
+                    }));
+                }
+            }
+            (key, Value::String(text)) => {
+                deltas.extend(halves(text).map(|text| json!({ key: text })));
+            }
+            (key, value) => deltas.push(json!({ key: value })),
+        }
+    }
+    let chunk = |choices: Value, usage: Value| {
+        let mut chunk = completion.clone();
+        chunk["object"] = "chat.completion.chunk".into();
+        chunk["choices"] = choices;
+        chunk["usage"] = usage;
+        format!("data: {chunk}\n\n")
+    };
+    let choice = |delta: Value, reason: Value| json!([{"index": 0, "delta": delta, "logprobs": null, "finish_reason": reason}]);
+    let mut events: Vec<String> = deltas
+        .into_iter()
+        .map(|delta| chunk(choice(delta, Value::Null), Value::Null))
+        .collect();
+    let reason = completion.pointer("/choices/0/finish_reason").cloned();
+    events.push(chunk(
+        choice(json!({}), reason.unwrap_or_default()),
+        Value::Null,
+    ));
+    if body.pointer("/stream_options/include_usage") == Some(&json!(true)) {
+        events.push(chunk(json!([]), completion["usage"].clone()));
+    }
+    events.push("data: [DONE]\n\n".to_owned());
+    events
+}
+
 fn message(turn: &Turn, number: usize) -> Value {
     let mut message = Map::new();
     message.insert("role".to_owned(), "assistant".into());
@@ -59,15 +108,10 @@ fn message(turn: &Turn, number: usize) -> Value {
                 .id
                 .clone()
                 .unwrap_or_else(|| format!("call_{number:04}_{index}"));
-            let arguments = match &call.arguments {
-                Value::String(raw) => raw.clone(),
-                Value::Null => "{}".to_owned(),
-                value => value.to_string(),
-            };
             json!({
                 "id": id,
                 "type": "function",
-                "function": {"name": call.name, "arguments": arguments},
+                "function": {"name": call.name, "arguments": call.text()},
             })
         });
         message.insert("tool_calls".to_owned(), calls.collect());

@@ -58,6 +58,7 @@ const KNOWN: &[&str] = &[
     "stop",
     "store",
     "stream",
+    "stream_options",
     "temperature",
     "tool_choice",
     "tools",
@@ -91,8 +92,11 @@ pub(super) fn check(body: &Value, lenient: bool) -> Result<(), Refusal> {
             code: None,
         });
     }
-    if body.get("stream") == Some(&json!(true)) {
-        return Err(Refusal::invalid("stream", "this stub does not stream"));
+    if body.contains_key("stream_options") && body.get("stream") != Some(&json!(true)) {
+        return Err(Refusal::invalid(
+            "stream_options",
+            "it is only allowed when 'stream' is enabled",
+        ));
     }
     messages::check(body.get("messages"), lenient)?;
     check_tools(body)?;

@@ -110,12 +110,7 @@ impl Interface for OpenAi {
         if body.get("input").is_some() {
             return responses::turns_of_model(body);
         }
-        let messages = body.get("messages").and_then(Value::as_array);
-        messages
-            .into_iter()
-            .flatten()
-            .filter(|message| message.get("role") == Some(&json!("assistant")))
-            .count()
+        stub::assistant_messages(body)
     }
 
     fn asked_for(body: &Value) -> Option<Value> {
@@ -135,7 +130,12 @@ impl Interface for OpenAi {
         }
         let model = received.body.get("model").and_then(Value::as_str);
         let model = model.unwrap_or_default();
-        Reply::Json(answer::completion(turn, number, model, received.length))
+        let completion = answer::completion(turn, number, model, received.length);
+        if received.body.get("stream") == Some(&json!(true)) {
+            Reply::Events(answer::chunks(&completion, &received.body))
+        } else {
+            Reply::Json(completion)
+        }
     }
 
     fn error(status: u16, message: &str) -> Value {
@@ -154,9 +154,10 @@ impl Interface for OpenAi {
     }
 
     fn error_event(message: &str) -> String {
-        // Only the Responses interface streams here.
+        // Both interfaces' words for it; each client reads its own.
+        let error = Self::error(500, message)["error"].clone();
         responses::event(&json!({
-            "type": "error", "code": "server_error", "message": message, "param": null
+            "type": "error", "code": "server_error", "message": message, "param": null, "error": error
         }))
     }
 }

@@ -76,6 +76,12 @@ pub trait Interface: Send + Sync + 'static {
     /// An error in the provider's form, for an answer with `status`.
     fn error(status: u16, message: &str) -> Value;
 
+    /// A header of answers with the error status `status`, where the interface has one.
+    fn error_header(status: u16) -> Option<(&'static str, &'static str)> {
+        let _ = status;
+        None
+    }
+
     /// An error within a stream.
     fn error_event(message: &str) -> String;
 
@@ -142,6 +148,17 @@ pub enum Reply {
     Events(Vec<String>),
     /// The frames of a stream in AWS's binary form.
     Frames(Vec<Bytes>),
+}
+
+/// How many of the `messages` of `body` are the assistant's.
+pub(crate) fn assistant_messages(body: &Value) -> usize {
+    let messages = body.get("messages").and_then(Value::as_array);
+    let role = |message: &Value| message.get("role").and_then(Value::as_str) == Some("assistant");
+    messages
+        .into_iter()
+        .flatten()
+        .filter(|message| role(message))
+        .count()
 }
 
 /// A sum that stands for `text`: FNV-1a with 64 bits.

@@ -120,6 +120,22 @@ pub struct Call {
     pub id: Option<String>,
 }
 
+impl Call {
+    /// The arguments as text, as OpenAI has them.
+    pub(crate) fn text(&self) -> String {
+        match &self.arguments {
+            Value::String(raw) => raw.clone(),
+            Value::Null => "{}".to_owned(),
+            value => value.to_string(),
+        }
+    }
+
+    /// The arguments as an object, as others have them; raw text that is no JSON becomes an empty one.
+    pub(crate) fn object(&self) -> Value {
+        serde_json::from_str(&self.text()).unwrap_or_else(|_| Value::Object(Object::new()))
+    }
+}
+
 /// What goes wrong instead of a proper answer.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(rename_all = "snake_case")]

@@ -4,6 +4,8 @@ use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::marker::PhantomData;
 use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -32,6 +34,10 @@ const CONVERSATIONS: &[&str] = &["messages", "input", "contents"];
 
 /// The media type of a stream of frames.
 const FRAMES: &str = "application/vnd.amazon.eventstream";
+
+/// The variable with a folder into which every admitted request is written, for checks of another
+/// kind than the stubs' own.
+const RECORDS_VARIABLE: &str = "ARCHIPELAGO_STUB_RECORDS";
 
 /// How a stub behaves.
 #[derive(Debug, Clone)]
@@ -89,6 +95,9 @@ impl Shared {
     }
 
     fn keep(&self, recorded: Recorded) {
+        if recorded.refusal.is_none() {
+            write_record(&recorded);
+        }
         let mut progress = self.progress();
         if progress.kept.len() == MOST_KEPT {
             progress.kept.pop_front();
@@ -312,7 +321,10 @@ async fn answer<I: Interface>(
     });
     let (turn, number) = match chosen {
         Ok(chosen) => chosen,
-        Err(rejection) => return json_response(status_of(rejection.status), &rejection.body),
+        Err(rejection) => {
+            let response = json_response(status_of(rejection.status), &rejection.body);
+            return with_error_header::<I>(response);
+        }
     };
     let delay = Duration::from_millis(turn.delay_ms);
     if !delay.is_zero() {
@@ -325,6 +337,7 @@ async fn answer<I: Interface>(
         Some(fault) => faulty::<I>(fault, &turn, number, &received, &shared, &scissors).await,
         None => whole(I::reply(&turn, number, &received)),
     };
+    response = with_error_header::<I>(response);
     let request_id = HeaderValue::try_from(format!("req_stub_{number}"));
     if let Ok(value) = request_id {
         response.headers_mut().insert(I::REQUEST_ID, value);
@@ -333,6 +346,20 @@ async fn answer<I: Interface>(
         let pair = (HeaderName::try_from(name), HeaderValue::try_from(value));
         if let (Ok(name), Ok(value)) = pair {
             response.headers_mut().insert(name, value);
+        }
+    }
+    response
+}
+
+/// The same answer with the header that says what kind of error it is, if it is one.
+fn with_error_header<I: Interface>(mut response: Response) -> Response {
+    let status = response.status();
+    if status.is_client_error() || status.is_server_error() {
+        let header = I::error_header(status.as_u16());
+        if let Some((name, value)) = header {
+            response
+                .headers_mut()
+                .insert(name, HeaderValue::from_static(value));
         }
     }
     response
@@ -365,6 +392,20 @@ fn readable<I: Interface>(headers: &HeaderMap) -> BTreeMap<String, String> {
             (name.as_str().to_owned(), text)
         })
         .collect()
+}
+
+/// Writes the request into the folder for records, if there is one.
+fn write_record(recorded: &Recorded) {
+    static COUNT: AtomicU64 = AtomicU64::new(0);
+    let Some(folder) = std::env::var_os(RECORDS_VARIABLE) else {
+        return;
+    };
+    let number = COUNT.fetch_add(1, Ordering::Relaxed);
+    let name = format!("{}-{number}.json", std::process::id());
+    let record = json!({"path": recorded.path, "body": recorded.body});
+    if let Err(error) = std::fs::write(Path::new(&folder).join(name), record.to_string()) {
+        tracing::warn!(%error, "a request was not recorded");
+    }
 }
 
 fn status_of(status: u16) -> StatusCode {

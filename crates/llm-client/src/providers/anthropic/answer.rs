@@ -13,31 +13,31 @@ use crate::repair::{ToolNames, own_ids};
 
 /// The field of `provider_specific_fields` with the blocks of a turn as they came. It is there only
 /// where the chat message alone would not give the same blocks in the same order.
-pub(super) const NATIVE_CONTENT: &str = "anthropic_content";
+pub(in crate::providers) const NATIVE_CONTENT: &str = "anthropic_content";
 /// The field of `provider_specific_fields` with Anthropic's own word for why the model stopped.
-pub(super) const STOP_REASON: &str = "stop_reason";
+pub(in crate::providers) const STOP_REASON: &str = "stop_reason";
 
 /// Stop reasons that the chat words say as well.
 const PLAIN_REASONS: &[&str] = &["end_turn", "tool_use", "max_tokens"];
 
 /// The stop reason of a reply that filled the context window.
-pub(super) const WINDOW_FULL: &str = "model_context_window_exceeded";
+pub(in crate::providers) const WINDOW_FULL: &str = "model_context_window_exceeded";
 
 /// What is needed to read an answer.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Reading<'a> {
+pub(in crate::providers) struct Reading<'a> {
     /// The model that was asked.
-    pub(super) model: &'a str,
+    pub(in crate::providers) model: &'a str,
     /// The tool names of the request.
-    pub(super) names: &'a ToolNames,
+    pub(in crate::providers) names: &'a ToolNames,
     /// The tool by which the model gives its structured answer, if the request had one.
-    pub(super) answer_tool: Option<&'a str>,
+    pub(in crate::providers) answer_tool: Option<&'a str>,
     /// The arguments of calls as the model wrote them, by the place of their block.
-    pub(super) arguments: &'a BTreeMap<usize, String>,
+    pub(in crate::providers) arguments: &'a BTreeMap<usize, String>,
 }
 
 /// Reads a message. The error is a sentence about what is missing.
-pub(super) fn read(raw: Value, reading: Reading<'_>) -> Result<Reply, String> {
+pub(in crate::providers) fn read(raw: Value, reading: Reading<'_>) -> Result<Reply, String> {
     let blocks = raw
         .get("content")
         .and_then(Value::as_array)

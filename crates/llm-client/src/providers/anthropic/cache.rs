@@ -16,9 +16,13 @@ fn own_mark() -> Mark<'static> {
     Some(Cow::Owned(json!({"type": "ephemeral", "ttl": "5m"})))
 }
 
-/// Marks the last tool, the system text and the last message, unless the caller set marks of their
-/// own: marks of different lifetimes may not stand in any order.
-pub(super) fn mark(tools: &mut [Tool<'_>], conversation: &mut Conversation<'_>) {
+/// Marks the last tool, the system text and, with `last_message`, the last message, unless the caller
+/// set marks of their own: marks of different lifetimes may not stand in any order.
+pub(in crate::providers) fn mark(
+    tools: &mut [Tool<'_>],
+    conversation: &mut Conversation<'_>,
+    last_message: bool,
+) {
     let mut count = 0;
     each_mark(tools, conversation, &mut || {
         count += 1;
@@ -37,7 +41,7 @@ pub(super) fn mark(tools: &mut [Tool<'_>], conversation: &mut Conversation<'_>) 
         .turns
         .last_mut()
         // What the assistant began is gone on with, and differs next time.
-        .filter(|turn| turn.role != Speaker::Assistant);
+        .filter(|turn| last_message && turn.role != Speaker::Assistant);
     if let Some(part) =
         last.and_then(|turn| turn.content.iter_mut().rfind(|part| part.takes_mark()))
     {
@@ -45,9 +49,14 @@ pub(super) fn mark(tools: &mut [Tool<'_>], conversation: &mut Conversation<'_>) 
     }
 }
 
+/// Takes all marks away, for models without a prompt cache.
+pub(in crate::providers) fn clear(tools: &mut [Tool<'_>], conversation: &mut Conversation<'_>) {
+    each_mark(tools, conversation, &mut || false);
+}
+
 /// Takes away the first marks where there are more than Anthropic takes: a later one covers what
 /// stands before an earlier one.
-pub(super) fn cap(tools: &mut [Tool<'_>], conversation: &mut Conversation<'_>) {
+pub(in crate::providers) fn cap(tools: &mut [Tool<'_>], conversation: &mut Conversation<'_>) {
     let mut count = 0;
     each_mark(tools, conversation, &mut || {
         count += 1;

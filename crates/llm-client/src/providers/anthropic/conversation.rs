@@ -22,25 +22,25 @@ const GO_ON: &str = "Go on.";
 
 /// How a model takes conversations.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Rules {
+pub(in crate::providers) struct Rules {
     /// What the model thought is sent back.
-    pub(super) echo_thinking: bool,
+    pub(in crate::providers) echo_thinking: bool,
     /// System messages may stand between the turns.
-    pub(super) system_turns: bool,
+    pub(in crate::providers) system_turns: bool,
     /// An assistant's turn may stand at the end.
-    pub(super) prefill: bool,
+    pub(in crate::providers) prefill: bool,
 }
 
 /// A history as it is sent.
 #[derive(Debug)]
-pub(super) struct Conversation<'a> {
-    pub(super) system: Vec<Part<'a>>,
-    pub(super) turns: Vec<Turn<'a>>,
+pub(in crate::providers) struct Conversation<'a> {
+    pub(in crate::providers) system: Vec<Part<'a>>,
+    pub(in crate::providers) turns: Vec<Turn<'a>>,
 }
 
 /// Whether the history ends within a tool loop whose last call has no signed thinking: then older
 /// models must not think until the loop is over.
-pub(super) fn is_in_unsigned_loop(messages: &[Message]) -> bool {
+pub(in crate::providers) fn is_in_unsigned_loop(messages: &[Message]) -> bool {
     let after_last_turn = messages
         .iter()
         .rposition(|message| message.role == Role::Assistant);
@@ -51,7 +51,7 @@ pub(super) fn is_in_unsigned_loop(messages: &[Message]) -> bool {
 }
 
 /// Translates `messages`.
-pub(super) fn conversation<'a>(
+pub(in crate::providers) fn conversation<'a>(
     messages: &'a [Message],
     names: &'a ToolNames,
     rules: Rules,

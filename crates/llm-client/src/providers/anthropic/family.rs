@@ -1,6 +1,6 @@
 //! What the generations of Claude take, from their names (`spec/llm.md` §5.5, §18.2, §18.3).
 
-use crate::prices::known_model;
+use crate::prices::{claude_version, known_model};
 
 /// How a model can be made to think.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,6 +22,8 @@ pub(crate) struct Abilities {
     pub(crate) thinking: Thinking,
     /// Whether it thinks unless it is told not to; then it cannot be made to call one tool.
     pub(crate) thinks_unasked: bool,
+    /// Whether it cannot be told not to think, nor be made to call a tool.
+    pub(crate) always_thinks: bool,
     /// Whether it takes `temperature`, `top_p` and `top_k`.
     pub(crate) sampling: bool,
     /// Whether it takes `temperature` and `top_p` together.
@@ -85,6 +87,7 @@ const GENERATIONS: &[((u32, u32), Abilities)] = &[
 const MODERN: Abilities = Abilities {
     thinking: Thinking::AdaptiveOnly,
     thinks_unasked: false,
+    always_thinks: false,
     sampling: false,
     both_samplings: false,
     prefill: false,
@@ -96,6 +99,7 @@ const MODERN: Abilities = Abilities {
 const BUDGETED: Abilities = Abilities {
     thinking: Thinking::Budget,
     thinks_unasked: false,
+    always_thinks: false,
     sampling: true,
     both_samplings: true,
     prefill: true,
@@ -103,6 +107,10 @@ const BUDGETED: Abilities = Abilities {
     output_format: false,
     max_output: 32_000,
 };
+
+/// Families that always think, and since when (Anthropic's pages of models, November 2026).
+const ALWAYS_THINKING: &[(&str, (u32, u32))] =
+    &[("fable", (5, 0)), ("mythos", (5, 0)), ("opus", (5, 5))];
 
 /// What is taken for granted of a name without a version: little.
 const UNKNOWN: Abilities = Abilities {
@@ -114,13 +122,15 @@ const UNKNOWN: Abilities = Abilities {
 
 /// What `model` takes.
 pub(crate) fn abilities(model: &str) -> Abilities {
-    let Some(version) = version(model) else {
+    let Some(version) = claude_version(model) else {
         return UNKNOWN;
     };
-    GENERATIONS
+    let generation = GENERATIONS.iter().find(|(from, _)| version >= *from);
+    let mut abilities = generation.map_or(UNKNOWN, |(_, abilities)| *abilities);
+    abilities.always_thinks = ALWAYS_THINKING
         .iter()
-        .find(|(from, _)| version >= *from)
-        .map_or(UNKNOWN, |(_, abilities)| *abilities)
+        .any(|(family, from)| model.contains(family) && version >= *from);
+    abilities
 }
 
 /// Most tokens of a reply of `model`: from the model table, else by generation.
@@ -131,18 +141,9 @@ pub(crate) fn max_output(model: &str) -> u64 {
     known_model(model).map_or(abilities(model).max_output, |known| known.max_output_tokens)
 }
 
-/// Major and minor version in names such as `claude-sonnet-4-5-20250929`, `claude-3-7-sonnet@20250219`
-/// or `us.anthropic.claude-opus-4-1-20250805-v1:0`.
-fn version(model: &str) -> Option<(u32, u32)> {
-    let (_, name) = model.split_once("claude")?;
-    let mut parts = name.split(['-', '@', '.', ':']);
-    // Dates have more digits than versions.
-    let number = |part: &str| {
-        let fits = (1..=2).contains(&part.len()) && part.bytes().all(|byte| byte.is_ascii_digit());
-        fits.then(|| part.parse().ok()).flatten()
-    };
-    let major = parts.find_map(number)?;
-    Some((major, parts.next().and_then(number).unwrap_or(0)))
+/// Whether `model` can think: the generations since 3.7 can.
+pub(crate) fn thinks(model: &str) -> bool {
+    abilities(model).thinking != Thinking::Never
 }
 
 #[cfg(test)]
@@ -163,7 +164,7 @@ mod tests {
             ("claude-next", None),
             ("some-model-4", None),
         ] {
-            assert_eq!(version(name), expected, "{name}");
+            assert_eq!(claude_version(name), expected, "{name}");
         }
     }
 
@@ -184,6 +185,9 @@ mod tests {
         assert_eq!(thinking("claude-opus-4-7"), Thinking::AdaptiveOnly);
         assert!(abilities("claude-sonnet-4-6").sampling && !abilities("claude-opus-4-7").sampling);
         assert!(abilities("claude-opus-5").system_turns);
+        let always = |name| abilities(name).always_thinks;
+        assert!(always("claude-opus-5-5") && always("claude-fable-5-1"));
+        assert!(!always("claude-opus-5") && !always("claude-sonnet-5-5"));
         assert!(!abilities("claude-sonnet-4-6").prefill && abilities("claude-opus-4-5").prefill);
     }
 }

@@ -1,17 +1,17 @@
 //! Anthropic's Messages interface (`spec/llm.md` §18).
 
-mod answer;
+pub(in crate::providers) mod answer;
 mod blocks;
-mod cache;
-mod conversation;
-mod family;
-mod output;
+pub(in crate::providers) mod cache;
+pub(in crate::providers) mod conversation;
+pub(in crate::providers) mod family;
+pub(in crate::providers) mod output;
 mod parameters;
-mod request;
-mod stream;
+pub(in crate::providers) mod request;
+pub(in crate::providers) mod stream;
 mod thinking;
-mod tools;
-mod wire;
+pub(in crate::providers) mod tools;
+pub(in crate::providers) mod wire;
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -19,8 +19,8 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use http::HeaderName;
-use secrecy::SecretString;
+use http::{HeaderMap, HeaderName, HeaderValue};
+use secrecy::{ExposeSecret, SecretString};
 use serde_json::Value;
 
 use crate::call::ChatRequest;
@@ -38,6 +38,13 @@ use stream::{Growing, Step};
 /// The version of the interface that this client speaks.
 const VERSION: &str = "2023-06-01";
 
+/// The header with the beta features that a request uses.
+const BETA_HEADER: &str = "anthropic-beta";
+/// How tokens of people's accounts begin, which are no keys.
+const OAUTH_BEGINNING: &str = "sk-ant-oat";
+/// The beta feature by which such tokens are taken.
+const OAUTH_BETA: &str = "oauth-2025-04-20";
+
 /// How requests to Anthropic itself are written.
 const DIRECT: Style = Style {
     marks: true,
@@ -51,6 +58,13 @@ const VERTEX: Style = Style {
     names_model: false,
     version: Some("vertex-2023-10-16"),
 };
+
+/// `base` without the path of the interface, with which it may be given.
+fn without_path(base: &str) -> &str {
+    let base = base.trim_end_matches('/');
+    let base = base.strip_suffix("/messages").unwrap_or(base);
+    base.strip_suffix("/v1").unwrap_or(base)
+}
 
 /// One Claude model at one server.
 #[derive(Debug)]
@@ -92,11 +106,27 @@ impl Route {
 impl Anthropic {
     /// The server at `base`, which may be given with or without `/v1`.
     pub(crate) fn endpoint(base: &str, key: Option<SecretString>) -> Result<Endpoint, String> {
-        let base = base.trim_end_matches('/');
-        let base = base.strip_suffix("/messages").unwrap_or(base);
-        let base = base.strip_suffix("/v1").unwrap_or(base);
-        Endpoint::with_key_in(base, key, &HeaderName::from_static("x-api-key"))?
-            .with_header("anthropic-version", VERSION)
+        let base = without_path(base);
+        let is_oauth = |key: &SecretString| key.expose_secret().starts_with(OAUTH_BEGINNING);
+        match key {
+            Some(token) if is_oauth(&token) => {
+                Self::with_bearer(base, token)?.with_header(BETA_HEADER, OAUTH_BETA)
+            }
+            key => Endpoint::with_key_in(base, key, &HeaderName::from_static("x-api-key"))?
+                .with_header("anthropic-version", VERSION),
+        }
+    }
+
+    /// The same server for a token, which some proxies want in the place of a key.
+    pub(crate) fn endpoint_with_token(base: &str, token: SecretString) -> Result<Endpoint, String> {
+        if token.expose_secret().starts_with(OAUTH_BEGINNING) {
+            return Self::endpoint(base, Some(token));
+        }
+        Self::with_bearer(without_path(base), token)
+    }
+
+    fn with_bearer(base: &str, token: SecretString) -> Result<Endpoint, String> {
+        Endpoint::new(base, Some(token))?.with_header("anthropic-version", VERSION)
     }
 
     /// The model that the server at `endpoint` calls `model`.
@@ -148,10 +178,11 @@ impl Anthropic {
             streams,
             answer_tool,
         } = self.written(&request, &settings, &names, sink.is_some())?;
-        let headers = self
+        let mut headers = self
             .server
             .endpoint
             .call_headers(&request.labels, &settings);
+        self.add_betas(&mut headers, &settings.betas);
         let mut answer = self
             .server
             .post(&self.route.address(streams), headers, bytes)
@@ -180,6 +211,22 @@ impl Anthropic {
         let mut reply = answer::read(raw, reading).map_err(|reason| answer.malformed(&reason))?;
         reply.request_id = request_id;
         Ok(reply)
+    }
+
+    /// Adds the beta features of a call to those of the server and of `extra_headers`.
+    fn add_betas(&self, headers: &mut HeaderMap, betas: &[&str]) {
+        let fixed = self.server.endpoint.fixed_headers().get(BETA_HEADER);
+        let given = headers.get(BETA_HEADER);
+        let known = [fixed, given].into_iter().flatten();
+        let all: Vec<&str> = known
+            .filter_map(|value| value.to_str().ok())
+            .chain(betas.iter().copied())
+            .collect();
+        if let Ok(value) = HeaderValue::try_from(all.join(","))
+            && !all.is_empty()
+        {
+            headers.insert(BETA_HEADER, value);
+        }
     }
 
     fn written(

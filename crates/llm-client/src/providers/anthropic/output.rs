@@ -25,7 +25,7 @@ const TOLD: &[&str] = &[
 /// `schema` as the native format takes it: objects closed, limits moved into the descriptions,
 /// `oneOf` as `anyOf`. `None` where that is impossible: the native format has no open objects and no
 /// recursion.
-pub(super) fn native_schema(schema: &Value) -> Option<Value> {
+pub(in crate::providers) fn native_schema(schema: &Value) -> Option<Value> {
     if is_recursive(schema) {
         return None;
     }

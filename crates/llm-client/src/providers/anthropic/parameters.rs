@@ -25,24 +25,24 @@ const LEAST_TOP_P: f64 = 0.95;
 
 /// The parameters of a request.
 #[derive(Debug)]
-pub(super) struct Parameters<'a> {
+pub(in crate::providers) struct Parameters<'a> {
     /// Fields of the body, by name.
-    pub(super) fields: Vec<(&'a str, Cow<'a, Value>)>,
+    pub(in crate::providers) fields: Vec<(&'a str, Cow<'a, Value>)>,
     /// The limit of the reply.
-    pub(super) max_tokens: u64,
+    pub(in crate::providers) max_tokens: u64,
     /// What the model takes.
-    pub(super) abilities: Abilities,
+    pub(in crate::providers) abilities: Abilities,
     /// Whether what the model thought is sent back to it.
-    pub(super) echo_thinking: bool,
+    pub(in crate::providers) echo_thinking: bool,
     /// Whether an assistant's turn may stand at the end.
-    pub(super) prefill: bool,
+    pub(in crate::providers) prefill: bool,
     /// How the answer's form is asked for.
-    pub(super) form: Form<'a>,
+    pub(in crate::providers) form: Form<'a>,
 }
 
 /// The form of an answer, where the fields do not say it.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) enum Form<'a> {
+pub(in crate::providers) enum Form<'a> {
     /// Free, or told by `output_config`.
     Free,
     /// Any JSON object.
@@ -53,21 +53,21 @@ pub(super) enum Form<'a> {
 
 /// What else of a request decides about its parameters.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Circumstances<'a> {
-    pub(super) model: &'a str,
-    pub(super) names: &'a ToolNames,
+pub(in crate::providers) struct Circumstances<'a> {
+    pub(in crate::providers) model: &'a str,
+    pub(in crate::providers) names: &'a ToolNames,
     /// Whether the caller offers tools.
-    pub(super) has_tools: bool,
+    pub(in crate::providers) has_tools: bool,
     /// The name of the tool for structured answers.
-    pub(super) answer_tool: &'a str,
+    pub(in crate::providers) answer_tool: &'a str,
     /// A tool loop without signed thinking is open.
-    pub(super) unsigned_loop: bool,
+    pub(in crate::providers) unsigned_loop: bool,
 }
 
 /// The parameters out of `extra_args`.
 ///
 /// The error is a sentence about a parameter that the model does not take.
-pub(super) fn parameters<'a>(
+pub(in crate::providers) fn parameters<'a>(
     extra_args: &'a Object,
     settings: &Settings<'a>,
     about: Circumstances<'a>,
@@ -170,6 +170,12 @@ impl<'a> Reader<'a> {
             let name = name.and_then(Value::as_str).ok_or_else(wrong)?;
             Ok(json!({"type": "tool", "name": self.about.names.wire(name)}))
         };
+        let is_forced = !matches!(kind, "auto" | "none");
+        if is_forced && self.abilities.always_thinks {
+            self.given
+                .refuse("tool_choice", "the model cannot be made to call a tool")?;
+            return Ok(json!({"type": "auto"}));
+        }
         match kind {
             "auto" | "none" => Ok(json!({"type": kind})),
             "required" | "any" => Ok(json!({"type": "any"})),

@@ -19,36 +19,36 @@ use crate::repair::ToolNames;
 
 /// Most tokens of a reply that is asked for at once: longer ones may take more than the ten minutes
 /// after which idle connections are cut, and are streamed.
-const LONGEST_AT_ONCE: u64 = 21_333;
+pub(in crate::providers) const LONGEST_AT_ONCE: u64 = 21_333;
 
 /// How requests are written for one server.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Style {
+pub(in crate::providers) struct Style {
     /// The prompt cache gets marks where the caller set none.
-    pub(super) marks: bool,
+    pub(in crate::providers) marks: bool,
     /// The model is named in the body.
-    pub(super) names_model: bool,
+    pub(in crate::providers) names_model: bool,
     /// The version of the interface, where it stands in the body.
-    pub(super) version: Option<&'static str>,
+    pub(in crate::providers) version: Option<&'static str>,
 }
 
 /// A request, ready to be written. It borrows the conversation.
 #[derive(Debug)]
-pub(super) struct Body<'a> {
+pub(in crate::providers) struct Body<'a> {
     model: &'a str,
     style: Style,
-    conversation: Conversation<'a>,
-    tools: Vec<Tool<'a>>,
-    parameters: Parameters<'a>,
+    pub(in crate::providers) conversation: Conversation<'a>,
+    pub(in crate::providers) tools: Vec<Tool<'a>>,
+    pub(in crate::providers) parameters: Parameters<'a>,
     /// Whether the reply is to come as a stream.
-    pub(super) stream: bool,
+    pub(in crate::providers) stream: bool,
     /// The tool by which the answer is given, if it is given so.
-    pub(super) answer_tool: Option<&'static str>,
+    pub(in crate::providers) answer_tool: Option<&'static str>,
 }
 
 impl<'a> Body<'a> {
     /// The request for `model`. The error is a sentence about what the model does not take.
-    pub(super) fn new(
+    pub(in crate::providers) fn new(
         request: &ChatRequest<'a>,
         settings: &Settings<'a>,
         names: &'a ToolNames,
@@ -93,7 +93,11 @@ impl<'a> Body<'a> {
             }
         }
         if style.marks {
-            cache::mark(&mut body.tools, &mut body.conversation);
+            cache::mark(
+                &mut body.tools,
+                &mut body.conversation,
+                settings.marks_last_message(),
+            );
         }
         cache::cap(&mut body.tools, &mut body.conversation);
         Ok(body)

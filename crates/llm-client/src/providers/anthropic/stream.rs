@@ -11,7 +11,7 @@ const MOST_BLOCKS: usize = 10_000;
 
 /// A message that grows event by event to what the same request would have got at once.
 #[derive(Debug, Default)]
-pub(super) struct Growing {
+pub(in crate::providers) struct Growing {
     message: Value,
     blocks: Vec<Value>,
     /// Arguments of calls as they are written, by the place of their block.
@@ -21,7 +21,7 @@ pub(super) struct Growing {
 
 /// What an event says.
 #[derive(Debug, PartialEq)]
-pub(super) enum Step {
+pub(in crate::providers) enum Step {
     /// The message grew, or nothing happened.
     Going,
     /// The message is whole.
@@ -32,7 +32,11 @@ pub(super) enum Step {
 
 impl Growing {
     /// Takes one event. The error is a sentence about what is wrong with it.
-    pub(super) fn push(&mut self, data: &str, sink: Option<DeltaSink<'_>>) -> Result<Step, String> {
+    pub(in crate::providers) fn push(
+        &mut self,
+        data: &str,
+        sink: Option<DeltaSink<'_>>,
+    ) -> Result<Step, String> {
         let event: Value = serde_json::from_str(data)
             .map_err(|error| format!("an event of the stream is no JSON: {error}"))?;
         match event.get("type").and_then(Value::as_str) {
@@ -72,7 +76,9 @@ impl Growing {
     }
 
     /// The message as it would have come at once, and the arguments of its calls as they were written.
-    pub(super) fn finish(mut self) -> Result<(Value, BTreeMap<usize, String>), String> {
+    pub(in crate::providers) fn finish(
+        mut self,
+    ) -> Result<(Value, BTreeMap<usize, String>), String> {
         if !self.is_whole {
             return Err("the stream ended before the message was whole".to_owned());
         }

@@ -56,6 +56,13 @@ pub(super) fn plan(
             _ => Err("the model does not think".to_owned()),
         };
     }
+    let is_off = match thinking {
+        Some(value) => kind(value) == "disabled",
+        None => effort == Some("none"),
+    };
+    if is_off && abilities.always_thinks {
+        return Err("the model always thinks".to_owned());
+    }
     match thinking {
         Some(value) => by_object(value, effort, abilities, max_tokens),
         None => Ok(effort.map_or_else(Plan::default, |effort| {

@@ -13,22 +13,26 @@ use crate::repair::{ToolNames, rooted_parameters};
 
 /// A tool.
 #[derive(Debug, Serialize)]
-pub(super) struct Tool<'a> {
-    name: Cow<'a, str>,
+pub(in crate::providers) struct Tool<'a> {
+    pub(in crate::providers) name: Cow<'a, str>,
     #[serde(rename = "type")]
     kind: &'static str,
     #[serde(skip_serializing_if = "str::is_empty")]
-    description: &'a str,
-    input_schema: Cow<'a, Value>,
+    pub(in crate::providers) description: &'a str,
+    pub(in crate::providers) input_schema: Cow<'a, Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    strict: Option<bool>,
+    pub(in crate::providers) strict: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    cache_control: Mark<'a>,
+    pub(in crate::providers) cache_control: Mark<'a>,
 }
 
 impl<'a> Tool<'a> {
     /// A tool of our own.
-    pub(super) fn own(name: &'a str, description: &'a str, input_schema: Cow<'a, Value>) -> Self {
+    pub(in crate::providers) fn own(
+        name: &'a str,
+        description: &'a str,
+        input_schema: Cow<'a, Value>,
+    ) -> Self {
         Self {
             name: Cow::Borrowed(name),
             kind: "custom",
@@ -40,18 +44,18 @@ impl<'a> Tool<'a> {
     }
 
     /// Whether the tool has a mark for the prompt cache.
-    pub(super) fn has_mark(&self) -> bool {
+    pub(in crate::providers) fn has_mark(&self) -> bool {
         self.cache_control.is_some()
     }
 
     /// Sets the mark, or takes it away.
-    pub(super) fn set_mark(&mut self, mark: Mark<'a>) {
+    pub(in crate::providers) fn set_mark(&mut self, mark: Mark<'a>) {
         self.cache_control = mark;
     }
 }
 
 /// The tools of a request. The error is a sentence about a name that two of them have.
-pub(super) fn tools<'a>(
+pub(in crate::providers) fn tools<'a>(
     tools: &'a [ToolDefinition],
     names: &'a ToolNames,
 ) -> Result<Vec<Tool<'a>>, String> {
@@ -83,7 +87,10 @@ impl<'a> Tool<'a> {
 
 /// The tools that the history calls, for a request that offers none: Anthropic refuses calls where
 /// there are no tools.
-pub(super) fn of_history<'a>(messages: &'a [Message], names: &'a ToolNames) -> Vec<Tool<'a>> {
+pub(in crate::providers) fn of_history<'a>(
+    messages: &'a [Message],
+    names: &'a ToolNames,
+) -> Vec<Tool<'a>> {
     let mut seen = HashSet::new();
     messages
         .iter()

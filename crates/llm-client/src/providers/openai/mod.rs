@@ -5,6 +5,7 @@ mod dialect;
 mod interfaces;
 mod parameters;
 mod request;
+mod stream;
 mod transport;
 mod wire;
 
@@ -22,10 +23,12 @@ pub(crate) use interfaces::{Choice, EitherInterface};
 use crate::call::ChatRequest;
 use crate::error::{ChatError, ChatErrorKind};
 use crate::extra_args::Settings;
-use crate::provider::{Provider, Reply};
-use crate::providers::exchange::{self, Server};
+use crate::provider::{DeltaSink, Provider, Reply};
+use crate::providers::exchange::{self, Answer, Server};
 use crate::providers::failure;
+use crate::providers::sse::Events;
 use request::Body;
+use stream::{Growing, Step};
 use transport::{Exchange, NotJson, Refusal, TooLong};
 
 /// One model of one server.
@@ -46,6 +49,46 @@ impl OpenAi {
         }
     }
 
+    /// Sends `request` once, and tells `sink` of the pieces of the reply.
+    async fn listen(
+        &self,
+        request: ChatRequest<'_>,
+        sink: DeltaSink<'_>,
+    ) -> Result<Reply, ChatError> {
+        let refused = |reason: String| {
+            self.server
+                .error(ChatErrorKind::UnsupportedParameter, &reason)
+        };
+        let settings = Settings::read(request.extra_args).map_err(refused)?;
+        let mut body =
+            Body::new(&request, &settings, self.dialect, &self.model).map_err(refused)?;
+        body.stream = true;
+        let bytes = serde_json::to_vec(&body).map_err(|error| {
+            self.server
+                .error(ChatErrorKind::BadRequest, &error.to_string())
+        })?;
+        let mut headers = self
+            .server
+            .endpoint
+            .call_headers(&request.labels, &settings);
+        let wait = settings.timeout.unwrap_or(request.timeout);
+        self.server.endpoint.tell_wait(&mut headers, wait);
+        let mut answer = self
+            .server
+            .post("/chat/completions", headers, bytes.into())
+            .await?;
+        let raw = if answer.is_event_stream() {
+            follow(&mut answer, sink).await?
+        } else {
+            answer.json().await?
+        };
+        let mut reply = answer::read(raw, &self.model, &body.names)
+            .map_err(|reason| answer.malformed(&reason))?;
+        reply.request_id = failure::request_id(&answer.headers);
+        reply.cost_usd = cost_header(&answer.headers).or(reply.cost_usd);
+        Ok(reply)
+    }
+
     async fn attempt(&self, request: ChatRequest<'_>) -> Result<Reply, ChatError> {
         let settings = Settings::read(request.extra_args).map_err(|reason| {
             self.server
@@ -56,7 +99,8 @@ impl OpenAi {
                 .error(ChatErrorKind::UnsupportedParameter, &reason)
         })?;
         let Server { endpoint, http, .. } = &self.server;
-        let headers = endpoint.call_headers(&request.labels, &settings);
+        let mut headers = endpoint.call_headers(&request.labels, &settings);
+        endpoint.tell_wait(&mut headers, settings.timeout.unwrap_or(request.timeout));
         let exchange = Exchange::new(http.clone());
         let client =
             Client::build(http.clone(), endpoint.clone()).with_http_service(exchange.clone());
@@ -106,6 +150,32 @@ impl OpenAi {
     }
 }
 
+/// Reads a stream to the end of its reply.
+async fn follow(answer: &mut Answer<'_>, sink: DeltaSink<'_>) -> Result<Value, ChatError> {
+    let mut events = Events::default();
+    let mut growing = Growing::default();
+    while let Some(chunk) = answer.chunk().await? {
+        for event in events.push(&chunk) {
+            let step = growing
+                .push(&event.data, Some(sink))
+                .map_err(|reason| answer.malformed(&reason))?;
+            match step {
+                Step::Going => {}
+                Step::Done => return Ok(growing.finish()),
+                Step::Failed(error) => {
+                    return Err(answer.told(&error).unwrap_or_else(|| {
+                        answer.malformed("the stream broke off with an error that says nothing")
+                    }));
+                }
+            }
+        }
+    }
+    if growing.has_stopped() {
+        return Ok(growing.finish());
+    }
+    Err(answer.broken_off("the stream ended before the reply was whole"))
+}
+
 /// What a proxy says that the call cost.
 fn cost_header(headers: &HeaderMap) -> Option<f64> {
     headers
@@ -128,6 +198,14 @@ impl Provider for OpenAi {
 
     fn send<'a>(&'a self, request: ChatRequest<'a>) -> BoxFuture<'a, Result<Reply, ChatError>> {
         self.attempt(request).boxed()
+    }
+
+    fn send_streaming<'a>(
+        &'a self,
+        request: ChatRequest<'a>,
+        sink: DeltaSink<'a>,
+    ) -> BoxFuture<'a, Result<Reply, ChatError>> {
+        self.listen(request, sink).boxed()
     }
 }
 

@@ -3,6 +3,7 @@
 use formats::chat::{Content, Message, Role, ToolDefinition};
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
+use serde_json::json;
 
 use super::dialect::Dialect;
 use super::parameters::{Parameters, parameters};
@@ -18,6 +19,9 @@ pub(crate) struct Body<'a> {
     tools: &'a [ToolDefinition],
     parameters: Parameters<'a>,
     dialect: Dialect,
+    marks_last: bool,
+    /// Whether the reply is to come as a stream.
+    pub(super) stream: bool,
     /// Tool names of this request, to map back those of the answer.
     pub(crate) names: ToolNames,
 }
@@ -45,6 +49,8 @@ impl<'a> Body<'a> {
             tools: request.tools,
             parameters,
             dialect,
+            marks_last: settings.marks_last_message(),
+            stream: false,
             names,
         }
         .without_blank_turns())
@@ -82,6 +88,7 @@ impl Serialize for Body<'_> {
             names: &self.names,
             anthropic: self.is_for("anthropic/"),
             marks: self.is_for("anthropic/") || self.is_for("bedrock/"),
+            marks_last: self.marks_last,
         };
         let mut map = serializer.serialize_map(None)?;
         map.serialize_entry("model", self.model)?;
@@ -103,6 +110,10 @@ impl Serialize for Body<'_> {
         }
         for (name, value) in &self.parameters {
             map.serialize_entry(name, value)?;
+        }
+        if self.stream {
+            map.serialize_entry("stream", &true)?;
+            map.serialize_entry("stream_options", &json!({"include_usage": true}))?;
         }
         map.end()
     }

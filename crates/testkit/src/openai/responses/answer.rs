@@ -143,17 +143,12 @@ fn said(turn: &Turn, number: usize) -> Vec<Value> {
     }
     for (index, call) in turn.tool_calls.iter().enumerate() {
         let id = call.id.clone();
-        let arguments = match &call.arguments {
-            Value::String(raw) => raw.clone(),
-            Value::Null => "{}".to_owned(),
-            value => value.to_string(),
-        };
         items.push(json!({
             "type": "function_call",
             "id": format!("fc_{number}_{index}{after}"),
             "call_id": id.unwrap_or_else(|| format!("call_{number:04}_{index}")),
             "name": call.name,
-            "arguments": arguments,
+            "arguments": call.text(),
             "status": "completed",
         }));
     }

@@ -26,6 +26,8 @@ pub(crate) struct Style<'a> {
     pub(crate) anthropic: bool,
     /// The prompt cache wants marks (`spec/llm.md` §6.3).
     pub(crate) marks: bool,
+    /// The last message gets one.
+    pub(crate) marks_last: bool,
 }
 
 /// A mark for the prompt cache: what comes before it is kept for five minutes.
@@ -93,7 +95,8 @@ impl Messages<'_> {
         let system = self.entries.iter().position(
             |entry| matches!(entry, Entry::Message(message) if message.role == Role::System),
         );
-        (system, self.entries.len().checked_sub(1))
+        let last = self.entries.len().checked_sub(1);
+        (system, last.filter(|_| self.style.marks_last))
     }
 }
 
