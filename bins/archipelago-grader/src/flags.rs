@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
-use clap::{Parser, ValueEnum};
-use grading::OnVerifierError;
+use clap::Parser;
+use grading::{IsolationRule, OnVerifierError};
 
 /// Grades one trajectory against its verifiers and writes the grades.
 ///
@@ -53,8 +53,12 @@ pub(crate) struct Flags {
     #[arg(long)]
     pub(crate) skip_trajectory_verifiers: bool,
     /// What becomes of the score where a verifier could not be judged
-    #[arg(long, value_enum, default_value_t = OnError::FailRun)]
-    pub(crate) on_verifier_error: OnError,
+    #[arg(
+        long,
+        default_value = "fail_run",
+        value_name = "fail_run|score_as_zero|exclude"
+    )]
+    pub(crate) on_verifier_error: OnVerifierError,
     /// Judge a verifier only if all that it depends on passed
     #[arg(long)]
     pub(crate) only_after_passed: bool,
@@ -70,34 +74,25 @@ pub(crate) struct Flags {
     /// Seconds that one call of the judge may take
     #[arg(long, default_value_t = 600, value_parser = clap::value_parser!(u64).range(1..=86_400), value_name = "SECONDS")]
     pub(crate) judge_timeout: u64,
+    /// How often each judge is asked, in place of what the settings say
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=25), value_name = "K")]
+    pub(crate) judge_votes: Option<u32>,
+    /// `provider/model` of a further judge that votes; may be repeated
+    #[arg(long = "judge-panel", value_name = "MODEL")]
+    pub(crate) judge_panel: Vec<String>,
+    /// Whether programs of verifiers must be kept from the machine
+    #[arg(
+        long,
+        default_value = "where_possible",
+        value_name = "where_possible|required|off"
+    )]
+    pub(crate) verifier_isolation: IsolationRule,
     /// Seconds that all verifiers together may take; no limit if absent
     #[arg(long, value_parser = clap::value_parser!(u64).range(1..=604_800), value_name = "SECONDS")]
     pub(crate) total_timeout: Option<u64>,
     /// End with the exit codes of the reference
     #[arg(long)]
     pub(crate) reference_exit_codes: bool,
-}
-
-/// What becomes of the score where a verifier could not be judged.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-#[value(rename_all = "snake_case")]
-pub(crate) enum OnError {
-    /// There is none
-    FailRun,
-    /// The verifier counts with a score of 0
-    ScoreAsZero,
-    /// The score is that of the other verifiers
-    Exclude,
-}
-
-impl From<OnError> for OnVerifierError {
-    fn from(on_error: OnError) -> Self {
-        match on_error {
-            OnError::FailRun => Self::FailRun,
-            OnError::ScoreAsZero => Self::ScoreAsZero,
-            OnError::Exclude => Self::Exclude,
-        }
-    }
 }
 
 fn amount(text: &str) -> Result<f64, String> {

@@ -31,14 +31,17 @@ async fn attempt(flags: &Flags) -> Result<Grades, Refused> {
     let options = GradeOptions {
         only: former(flags)?,
         skip_trajectory_verifiers: flags.skip_trajectory_verifiers,
-        on_verifier_error: flags.on_verifier_error.into(),
+        on_verifier_error: flags.on_verifier_error,
         only_after_passed: flags.only_after_passed,
         judge: JudgeOptions {
             cache: flags.judge_cache.clone(),
             max_usd: flags.max_judge_usd,
             timeout: Duration::from_secs(flags.judge_timeout),
+            votes: flags.judge_votes,
+            panel: flags.judge_panel.clone(),
             ..JudgeOptions::default()
         },
+        isolation: flags.verifier_isolation,
         total_timeout: flags.total_timeout.map(Duration::from_secs),
         program_path: std::env::var_os("PATH").unwrap_or_default(),
         ..GradeOptions::default()
@@ -46,6 +49,13 @@ async fn attempt(flags: &Flags) -> Result<Grades, Refused> {
     let models = Models::from_variables(|name| variables.get(name))
         .and_then(|models| models.with_folders(flags.record.as_deref(), None))
         .map_err(|error| Refused::new(error.owner(), error))?;
+    for judge in &flags.judge_panel {
+        models
+            .resolve(judge, &formats::Object::new())
+            .map_err(|error| {
+                Refused::configuration(format_args!("`--judge-panel` `{judge}`: {error}"))
+            })?;
+    }
     let registry = Registry::builtin();
     match grading::validate(&registry, &input, &models) {
         Ok(validated) => warn(&validated.warnings),

@@ -7,6 +7,8 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use testkit::stub::{Fault, Turn};
 
+use crate::grading_flags::GradingFlags;
+
 /// The command under which this program is the environment.
 pub(crate) const ENVIRONMENT: &str = "environment";
 
@@ -26,7 +28,7 @@ pub(crate) struct Flags {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Run tasks: environment, agent, snapshot, grades
-    Run(RunFlags),
+    Run(Box<RunFlags>),
     /// Run the tasks of a recorded run again, with what its models said then, and compare
     Replay(ReplayFlags),
     /// Grade the trials of a run again, without the model or the world
@@ -95,6 +97,8 @@ pub(crate) struct RunFlags {
     pub(crate) models: ModelFlags,
     #[command(flatten)]
     pub(crate) budget: BudgetFlags,
+    #[command(flatten)]
+    pub(crate) grading: GradingFlags,
     /// What goes to stdout: an account for people, or the summary as JSON
     #[arg(long, value_enum, default_value_t = Format::Text)]
     pub(crate) format: Format,
@@ -148,7 +152,7 @@ pub(crate) struct BudgetFlags {
 }
 
 /// A number of dollars.
-fn amount(text: &str) -> Result<f64, String> {
+pub(crate) fn amount(text: &str) -> Result<f64, String> {
     text.parse::<f64>()
         .ok()
         .filter(|amount| amount.is_finite() && *amount >= 0.0)
@@ -256,6 +260,8 @@ pub(crate) struct GradeFlags {
     pub(crate) judge_model: Option<String>,
     #[command(flatten)]
     pub(crate) models: ModelFlags,
+    #[command(flatten)]
+    pub(crate) grading: GradingFlags,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -295,11 +301,15 @@ pub(crate) struct ValidateFlags {
     /// Task folders
     #[arg(required = true, value_name = "TASK")]
     pub(crate) tasks: Vec<PathBuf>,
+    /// A state that is known to be right, as an archive or a folder: judge the task's verifiers on it
+    #[arg(long, value_name = "PATH")]
+    pub(crate) golden_snapshot: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct SchemaFlags {
-    /// Name of the document or agent, such as `verifiers`, `trajectory` or `loop_agent`
+    /// Name of the document or agent, such as `verifiers`, `trajectory` or `loop_agent`, or of settings of
+    /// grading: `eval/ID`, `eval-config/ID`, `scoring/ID`
     pub(crate) name: Option<String>,
 }
 

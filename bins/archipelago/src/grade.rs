@@ -17,7 +17,8 @@ use crate::services;
 pub(crate) async fn grade(flags: &GradeFlags) -> Result<ExitCode, Refused> {
     let variables = services::variables()?;
     let models = services::models(&variables, &flags.models)?;
-    let services = services::services(models, services::process_sandbox()?);
+    let mut services = services::services(models, services::process_sandbox()?);
+    services.grading = flags.grading.options(&services.models)?;
     let request = RegradeRequest {
         folder: flags.folder.clone(),
         only_errors: flags.only == Only::Errors,

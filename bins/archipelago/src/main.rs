@@ -6,6 +6,7 @@ mod diff;
 mod documents;
 mod flags;
 mod grade;
+mod grading_flags;
 mod image;
 mod replay;
 mod run;
@@ -46,7 +47,7 @@ fn main() -> ExitCode {
             Command::Grade(flags) => Box::pin(grade::grade(&flags)).await,
             Command::Calibrate(flags) => Box::pin(calibrate::calibrate(&flags)).await,
             Command::Diff(flags) => diff::diff(&flags),
-            Command::Validate(flags) => validate::validate(&flags),
+            Command::Validate(flags) => Box::pin(validate::validate(&flags)).await,
             Command::Schema(flags) => schema::schema(flags.name.as_deref()),
             Command::Image(command) => Box::pin(image::image(&command)).await,
             Command::Stub(flags) => stub::stub(&flags).await,

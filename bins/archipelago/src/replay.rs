@@ -7,6 +7,7 @@ use std::sync::Arc;
 use formats::document;
 use formats::owner::Owner;
 use formats::run::{FORMAT_VERSION, RunRecord, Summary, TrialSummary, file};
+use grading::GradeOptions;
 use harness::{RunBudget, RunRequest};
 use llm_client::Recording;
 use program::Refused;
@@ -41,7 +42,9 @@ pub(crate) async fn replay(flags: &ReplayFlags) -> Result<ExitCode, Refused> {
         services::models(&variables, &ModelFlags::default())?.with_replay(Arc::clone(&recording));
     let request = request(flags, record);
     let sandbox = (&flags.sandbox, &variables);
-    let (after, cancelled) = Box::pin(carry_out(&request, models, sandbox, flags.format)).await?;
+    let grading = GradeOptions::default();
+    let done = carry_out(&request, models, sandbox, grading, flags.format);
+    let (after, cancelled) = Box::pin(done).await?;
     if cancelled {
         return Ok(ExitCode::from(Owner::Cancelled.exit_code()));
     }

@@ -11,6 +11,7 @@ use formats::document::{self, DocumentError};
 use formats::owner::Owner;
 use formats::run::Summary;
 use formats::task::Verifiers;
+use grading::GradeOptions;
 use harness::{Progress, Ran, RunBudget, RunRequest};
 use llm_client::{BudgetLimits, Models};
 use program::{Refused, Variables};
@@ -30,7 +31,9 @@ pub(crate) async fn run(flags: &RunFlags) -> Result<ExitCode, Refused> {
     }
     let models = services::models(&variables, &flags.models)?;
     let sandbox = (&flags.sandbox, &variables);
-    let (summary, cancelled) = Box::pin(carry_out(&request, models, sandbox, flags.format)).await?;
+    let grading = flags.grading.options(&models)?;
+    let done = carry_out(&request, models, sandbox, grading, flags.format);
+    let (summary, cancelled) = Box::pin(done).await?;
     Ok(match cancelled {
         // A run that was ended before its trials began has none to tell of.
         true => ExitCode::from(Owner::Cancelled.exit_code()),
@@ -44,6 +47,7 @@ pub(crate) async fn carry_out(
     request: &RunRequest,
     models: Models,
     (sandbox, variables): (&SandboxFlags, &Variables),
+    grading: GradeOptions,
     format: Format,
 ) -> Result<(Summary, bool), Refused> {
     let trials = request.tasks.len() * request.attempts as usize;
@@ -54,7 +58,8 @@ pub(crate) async fn carry_out(
             sandbox.sandbox
         )));
     }
-    let services = services::services(models, services::sandbox(sandbox, variables)?);
+    let mut services = services::services(models, services::sandbox(sandbox, variables)?);
+    services.grading = grading;
     let cancel = CancellationToken::new();
     program::cancel_on_signals(cancel.clone())?;
     let account = Arc::new(Account::new(trials));

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use agent_core::Agents;
-use grading::Registry;
+use grading::{GradeOptions, Registry};
 use harness::Services;
 use llm_client::Models;
 use program::{Refused, Variables};
@@ -31,6 +31,7 @@ pub(crate) fn services(models: Models, sandbox: Arc<dyn Sandbox>) -> Services {
         models,
         agents: Agents::builtin(),
         registry: Registry::builtin(),
+        grading: GradeOptions::default(),
         sandbox,
     }
 }

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use agent_core::Agents;
-use grading::Registry;
+use grading::{GradeOptions, Registry};
 use harness::{RunBudget, RunRequest, Services, Silent};
 use llm_client::Models;
 use sandbox::UrlSandbox;
@@ -24,6 +24,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         models: Models::new(|name| std::env::var(name).ok()),
         agents: Agents::builtin(),
         registry: Registry::builtin(),
+        grading: GradeOptions::default(),
         sandbox: Arc::new(UrlSandbox::new(address)),
     };
     let request = RunRequest {

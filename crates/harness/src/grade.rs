@@ -11,6 +11,7 @@ use grading::{GradeOptions, GradingInput};
 use llm_client::Models;
 use tokio_util::sync::CancellationToken;
 
+use crate::golden;
 use crate::plan::Plan;
 use crate::run::{RunError, Services};
 use crate::task::Task;
@@ -44,7 +45,7 @@ pub(crate) async fn grade_folder(
         only,
         // Programs of verifiers run elsewhere.
         task_folder: std::path::absolute(&plan.task.folder).ok(),
-        ..GradeOptions::default()
+        ..services.grading.clone()
     };
     let grades = grading::grade_with(
         &services.registry,
@@ -59,7 +60,8 @@ pub(crate) async fn grade_folder(
     Ok(grades)
 }
 
-fn input(
+/// What grading `task` needs, for the world at `final_snapshot`.
+pub(crate) fn input(
     task: &Task,
     initial_snapshot: PathBuf,
     final_snapshot: PathBuf,
@@ -70,7 +72,7 @@ fn input(
         trajectory_id: task.name.clone(),
         initial_snapshot,
         final_snapshot,
-        golden_snapshots: Vec::new(),
+        golden_snapshots: golden::snapshots(&task.folder),
         trajectory,
         settings: task.grading_settings.clone(),
         verifiers: task.verifiers.clone(),

@@ -9,6 +9,7 @@
 //! The environment is always reached over HTTP, whatever [`sandbox`] it runs in.
 
 mod budget;
+mod golden;
 mod grade;
 mod ledger;
 mod meter;
@@ -21,6 +22,7 @@ mod task;
 mod trial;
 pub mod world;
 
+pub use golden::check_golden_state;
 pub use plan::check;
 pub use progress::{News, Progress, Silent, Stage};
 pub use regrade::{RegradeRequest, Regraded, regrade};

@@ -78,12 +78,17 @@ pub(crate) fn plan(request: &RunRequest, services: &Services) -> Result<Vec<Plan
 /// # Errors
 /// [`TaskError`] with everything that would keep it from running.
 pub fn check(folder: &std::path::Path, services: &Services) -> Result<Vec<String>, TaskError> {
+    Ok(unchanged(folder, services)?.warnings)
+}
+
+/// The plan of a task as its files say.
+pub(crate) fn unchanged(folder: &std::path::Path, services: &Services) -> Result<Plan, TaskError> {
     let nothing = Overrides {
         model: None,
         judge_model: None,
         agent: None,
     };
-    Ok(plan_task(Task::load(folder)?, nothing, services)?.warnings)
+    plan_task(Task::load(folder)?, nothing, services)
 }
 
 /// Checks one task.

@@ -12,7 +12,7 @@ use formats::document;
 use formats::owner::Owner;
 use formats::run::{FORMAT_VERSION, RunRecord, Summary, TaskRecord, TrialSummary, file};
 use futures::StreamExt as _;
-use grading::Registry;
+use grading::{GradeOptions, Registry};
 use llm_client::{BudgetLimits, Models};
 use sandbox::Sandbox;
 use tokio_util::sync::CancellationToken;
@@ -84,6 +84,8 @@ pub struct Services {
     pub registry: Registry,
     /// Where environments run.
     pub sandbox: Arc<dyn Sandbox>,
+    /// Limits and choices of grading each trial.
+    pub grading: GradeOptions,
 }
 
 /// Why a run could not begin or not go on. Failures of single trials are in the summary.

@@ -190,7 +190,7 @@ fn near(one: &str, other: &str) -> bool {
         let number = u32::from_str_radix(text, 16)
             .ok()
             .filter(|_| text.len() == 6);
-        number.map(|number| number.to_be_bytes())
+        number.map(u32::to_be_bytes)
     };
     match (parts(one), parts(other)) {
         (Some(one), Some(other)) => one.iter().zip(other).all(|(a, b)| a.abs_diff(b) <= 3),
