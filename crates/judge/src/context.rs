@@ -224,7 +224,7 @@ pub fn head_and_tail(text: &str, chars: usize, keep: usize) -> String {
     format!("{head}{line_break}[… {lines} lines left out …]\n{tail}")
 }
 
-/// At most [`MAX_TEXT_CHARS`] characters of `text`.
+/// At most two million characters of `text`, and whether it was cut.
 #[must_use]
 pub fn bounded(mut text: String) -> (String, bool) {
     if text.len() <= MAX_TEXT_CHARS {
