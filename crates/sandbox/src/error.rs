@@ -82,7 +82,7 @@ pub enum SandboxError {
     },
     /// It said where it listens and does not answer there.
     #[error("the environment does not answer: {0}")]
-    Unhealthy(#[source] ClientError),
+    Unhealthy(#[source] Box<ClientError>),
     /// The same, with what it printed, where the client does not know it.
     #[error("the environment does not answer: {source}{last_lines}")]
     NotHealthy {

@@ -53,11 +53,11 @@ impl Sandbox for UrlSandbox {
             }
             let remarks = request.needs.without_containers().into_iter().collect();
             let client = EnvironmentClient::new(&self.base_url, self.client.clone())
-                .map_err(SandboxError::Unhealthy)?;
+                .map_err(|error| SandboxError::Unhealthy(Box::new(error)))?;
             tokio::select! {
                 () = request.cancel.cancelled() => Err(SandboxError::Cancelled),
                 healthy = client.wait_until_healthy(self.ready) => {
-                    healthy.map_err(SandboxError::Unhealthy)?;
+                    healthy.map_err(|error| SandboxError::Unhealthy(Box::new(error)))?;
                     Ok(RunningEnvironment::given(client, remarks))
                 }
             }

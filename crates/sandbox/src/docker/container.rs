@@ -179,7 +179,7 @@ impl ContainerGuard {
     ) -> Result<EnvironmentClient, SandboxError> {
         let address = self.address(host).await?;
         let client = EnvironmentClient::new(&format!("http://{address}"), settings)
-            .map_err(SandboxError::Unhealthy)?
+            .map_err(|error| SandboxError::Unhealthy(Box::new(error)))?
             .of_life(Arc::clone(&self.life));
         tokio::select! {
             healthy = client.wait_until_healthy(self.waits.ready) => {

@@ -133,32 +133,32 @@ pub(super) fn arguments(
     view.arguments.extend(NAMESPACES.map(OsString::from));
     view.without_capabilities();
     view.root()?;
-    view.say("--dev", ["/dev"]);
-    view.say("--proc", ["/proc"]);
+    view.say("--dev", &["/dev"]);
+    view.say("--proc", &["/proc"]);
     view.run();
-    view.say("--bind", [folder.temporary().as_path(), Path::new("/tmp")]);
+    view.say("--bind", &[folder.temporary().as_path(), Path::new("/tmp")]);
     view.entries_of(Path::new("/tmp"));
     if temporary_root != Path::new("/tmp") {
         // The worlds of other trials lie here.
-        view.say("--tmpfs", [temporary_root]);
+        view.say("--tmpfs", &[temporary_root]);
         view.entries_of(temporary_root);
     }
     if let Some(home) = home {
         view.home(home);
     }
-    view.say("--bind", [folder.filesystem(), Path::new(FILESYSTEM)]);
-    view.say("--bind", [folder.apps_data(), Path::new(APPS_DATA)]);
-    view.say("--ro-bind", [folder.bin().as_path(), Path::new(BIN)]);
+    view.say("--bind", &[folder.filesystem(), Path::new(FILESYSTEM)]);
+    view.say("--bind", &[folder.apps_data(), Path::new(APPS_DATA)]);
+    view.say("--ro-bind", &[folder.bin().as_path(), Path::new(BIN)]);
     for mount in mounts {
         let how = if mount.writable {
             "--bind"
         } else {
             "--ro-bind"
         };
-        view.say(how, [mount.source.as_path(), Path::new(&mount.target)]);
+        view.say(how, &[mount.source.as_path(), Path::new(&mount.target)]);
     }
-    view.say("--remount-ro", ["/"]);
-    view.say::<&str, 0>("--", []);
+    view.say("--remount-ro", &["/"]);
+    view.arguments.push("--".into());
     Ok(view.arguments)
 }
 
@@ -169,7 +169,7 @@ struct View {
 }
 
 impl View {
-    fn say<T: AsRef<OsStr>, const N: usize>(&mut self, option: &str, values: [T; N]) {
+    fn say<T: AsRef<OsStr>>(&mut self, option: &str, values: &[T]) {
         self.arguments.push(option.into());
         let values = values.iter().map(|value| value.as_ref().to_owned());
         self.arguments.extend(values);
@@ -178,10 +178,10 @@ impl View {
     /// An ordinary user has none inside anyway. Root keeps those without which it could not read
     /// and restore the files of a world as it does elsewhere.
     fn without_capabilities(&mut self) {
-        self.say("--cap-drop", ["ALL"]);
+        self.say("--cap-drop", &["ALL"]);
         if nix::unistd::geteuid().is_root() {
             for capability in ["CAP_DAC_OVERRIDE", "CAP_FOWNER", "CAP_CHOWN"] {
-                self.say("--cap-add", [capability]);
+                self.say("--cap-add", &[capability]);
             }
         }
     }
@@ -200,13 +200,13 @@ impl View {
 
     /// Sockets of the machine's services stay outside; name resolution has to work.
     fn run(&mut self) {
-        self.say("--tmpfs", ["/run"]);
+        self.say("--tmpfs", &["/run"]);
         for resolver in [
             "/run/systemd/resolve",
             "/run/resolvconf",
             "/run/NetworkManager",
         ] {
-            self.say("--ro-bind-try", [resolver, resolver]);
+            self.say("--ro-bind-try", &[resolver, resolver]);
         }
     }
 
@@ -226,24 +226,24 @@ impl View {
         };
         if kind.is_symlink() {
             if let Ok(target) = path.read_link() {
-                self.say("--symlink", [target.as_path(), path]);
+                self.say("--symlink", &[target.as_path(), path]);
             }
         } else if kind.is_dir() || kind.is_file() {
-            self.say("--ro-bind-try", [path, path]);
+            self.say("--ro-bind-try", &[path, path]);
         }
     }
 
     fn home(&mut self, home: &Path) {
         for cache in CACHES.map(|name| home.join(name)) {
             if cache.is_dir() {
-                self.say("--bind-try", [&cache, &cache]);
+                self.say("--bind-try", &[&cache, &cache]);
             }
         }
         for keys in KEYS.map(|name| home.join(name)) {
             if keys.is_dir() {
-                self.say("--tmpfs", [keys]);
+                self.say("--tmpfs", &[keys]);
             } else if keys.is_file() {
-                self.say("--ro-bind", [Path::new("/dev/null"), keys.as_path()]);
+                self.say("--ro-bind", &[Path::new("/dev/null"), keys.as_path()]);
             }
         }
     }

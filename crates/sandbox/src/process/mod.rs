@@ -252,12 +252,12 @@ impl ProcessSandbox {
     ) -> Result<EnvironmentClient, SandboxError> {
         let base_url = guard.listening(self.limits.ready).await?;
         let client = EnvironmentClient::new(&base_url, self.client.clone())
-            .map_err(SandboxError::Unhealthy)?
+            .map_err(|error| SandboxError::Unhealthy(Box::new(error)))?
             .of_life(Arc::clone(guard.life()));
         client
             .wait_until_healthy(self.limits.ready)
             .await
-            .map_err(SandboxError::Unhealthy)?;
+            .map_err(|error| SandboxError::Unhealthy(Box::new(error)))?;
         Ok(client)
     }
 }
