@@ -62,7 +62,9 @@ impl<I: Interface> Bench<I> {
         &self,
         variables: impl Fn(&str) -> Option<String> + Clone + Send + Sync + 'static,
     ) -> Model {
-        Models::new(variables)
+        // Bedrock's addresses and signatures have a region; nobody else asks for it.
+        let region = |name: &str| (name == "AWS_REGION").then(|| "us-east-1".to_owned());
+        Models::new(move |name| variables(name).or_else(|| region(name)))
             .resolve(self.provider.model, &Object::new())
             .unwrap()
             .with_retry(RetryPolicy {
@@ -187,3 +189,4 @@ provider!(anthropic, testkit::anthropic::Anthropic, "anthropic/claude-stub", raw
 provider!(openai_responses, testkit::openai::OpenAi, "openai/responses/stub", raw_arguments: true);
 provider!(azure, testkit::azure::Azure, "azure/stub", raw_arguments: true);
 provider!(gemini, testkit::gemini::Gemini, "gemini/gemini-stub", raw_arguments: false);
+provider!(bedrock, testkit::bedrock::Bedrock, "bedrock/anthropic.claude-stub", raw_arguments: false);
