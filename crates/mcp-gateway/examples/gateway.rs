@@ -1,7 +1,7 @@
 //! Serves the servers of an `mcp_config.json` at `http://127.0.0.1:PORT/mcp/` until Ctrl-C.
 //!
 //! ```sh
-//! cargo run -p mcp-gateway --example serve -- mcp_config.json 8000
+//! cargo run -p mcp-gateway --example gateway -- mcp_config.json 8000
 //! ```
 
 use std::error::Error;
