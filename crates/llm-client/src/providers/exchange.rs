@@ -10,6 +10,7 @@ use serde_json::Value;
 
 use super::{Endpoint, failure};
 use crate::error::{ChatError, ChatErrorKind};
+use crate::providers::sse::Events;
 use crate::providers::vertex::Token;
 
 /// Most bytes of an answer that are read.
@@ -125,6 +126,17 @@ fn without_token(mut error: ChatError, token: &Token) -> ChatError {
     error
 }
 
+/// What a piece of a stream says.
+#[derive(Debug, PartialEq)]
+pub(crate) enum Step<T = ()> {
+    /// The reply grew, or nothing happened.
+    Going,
+    /// The reply is whole.
+    Done(T),
+    /// The provider broke off with this error, in the form in which errors stand elsewhere.
+    Failed(Value),
+}
+
 /// An answer of good status whose body is still to come.
 pub(crate) struct Answer<'s> {
     server: &'s Server,
@@ -161,6 +173,44 @@ impl Answer<'_> {
             );
         }
         Ok(chunk)
+    }
+
+    /// Reads a stream of events to its end. `push` takes the data of one event at a time; its error is
+    /// a sentence about what is wrong with it. `None` is a stream that ended without saying so.
+    pub(crate) async fn events<T>(
+        &mut self,
+        mut push: impl FnMut(&str) -> Result<Step<T>, String>,
+    ) -> Result<Option<T>, ChatError> {
+        let mut events = Events::default();
+        self.pieces(|bytes| {
+            for event in events.push(bytes) {
+                match push(&event.data)? {
+                    Step::Going => {}
+                    end => return Ok(end),
+                }
+            }
+            Ok(Step::Going)
+        })
+        .await
+    }
+
+    /// Like [`Answer::events`], for streams of another form: `push` takes bytes as they come.
+    pub(crate) async fn pieces<T>(
+        &mut self,
+        mut push: impl FnMut(&[u8]) -> Result<Step<T>, String>,
+    ) -> Result<Option<T>, ChatError> {
+        while let Some(chunk) = self.chunk().await? {
+            match push(&chunk).map_err(|reason| self.malformed(&reason))? {
+                Step::Going => {}
+                Step::Done(whole) => return Ok(Some(whole)),
+                Step::Failed(error) => {
+                    return Err(self.told(&error).unwrap_or_else(|| {
+                        self.malformed("the stream broke off with an error that says nothing")
+                    }));
+                }
+            }
+        }
+        Ok(None)
     }
 
     async fn whole(&mut self) -> Result<Bytes, ChatError> {

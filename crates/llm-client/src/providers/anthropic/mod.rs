@@ -28,12 +28,11 @@ use crate::error::{ChatError, ChatErrorKind};
 use crate::extra_args::Settings;
 use crate::provider::{DeltaSink, Provider, Reply};
 use crate::providers::exchange::{Answer, Server};
-use crate::providers::sse::Events;
 use crate::providers::{Endpoint, failure};
 use crate::repair::ToolNames;
 use answer::{Reading, WINDOW_FULL};
 use request::{Body, Style};
-use stream::{Growing, Step};
+use stream::Growing;
 
 /// The version of the interface that this client speaks.
 const VERSION: &str = "2023-06-01";
@@ -256,27 +255,11 @@ impl Anthropic {
         answer: &mut Answer<'_>,
         sink: Option<DeltaSink<'_>>,
     ) -> Result<(Value, BTreeMap<usize, String>), ChatError> {
-        let mut events = Events::default();
         let mut growing = Growing::default();
-        while let Some(chunk) = answer.chunk().await? {
-            for event in events.push(&chunk) {
-                let step = growing
-                    .push(&event.data, sink)
-                    .map_err(|reason| answer.malformed(&reason))?;
-                match step {
-                    Step::Going => {}
-                    Step::Done => {
-                        return growing.finish().map_err(|reason| answer.malformed(&reason));
-                    }
-                    Step::Failed(error) => {
-                        return Err(answer.told(&error).unwrap_or_else(|| {
-                            answer.malformed("the stream broke off with an error that says nothing")
-                        }));
-                    }
-                }
-            }
+        match answer.events(|data| growing.push(data, sink)).await? {
+            Some(()) => growing.finish().map_err(|reason| answer.malformed(&reason)),
+            None => Err(answer.broken_off("the stream ended before the message was whole")),
         }
-        Err(answer.broken_off("the stream ended before the message was whole"))
     }
 }
 

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use crate::provider::{Delta, DeltaSink};
+use crate::providers::exchange::Step;
 
 /// Most blocks of a message.
 const MOST_BLOCKS: usize = 10_000;
@@ -17,17 +18,6 @@ pub(in crate::providers) struct Growing {
     /// Arguments of calls as they are written, by the place of their block.
     arguments: BTreeMap<usize, String>,
     is_whole: bool,
-}
-
-/// What an event says.
-#[derive(Debug, PartialEq)]
-pub(in crate::providers) enum Step {
-    /// The message grew, or nothing happened.
-    Going,
-    /// The message is whole.
-    Done,
-    /// The provider broke off with this error object.
-    Failed(Value),
 }
 
 impl Growing {
@@ -66,7 +56,7 @@ impl Growing {
             Some("message_delta") => self.end(&event),
             Some("message_stop") => {
                 self.is_whole = true;
-                return Ok(Step::Done);
+                return Ok(Step::Done(()));
             }
             Some("error") => return Ok(Step::Failed(event)),
             // `ping`, and what is still to be invented.

@@ -34,7 +34,7 @@ use crate::providers::failure;
 use crate::repair::ToolNames;
 use parameters::Given;
 use request::Converse;
-use stream::{Frames, Told};
+use stream::Frames;
 
 /// The media type of a stream of frames.
 const FRAMES: &str = "application/vnd.amazon.eventstream";
@@ -173,20 +173,7 @@ impl Bedrock {
         sink: Option<DeltaSink<'_>>,
     ) -> Result<(Value, BTreeMap<usize, String>), ChatError> {
         let mut frames = Frames::default();
-        while let Some(chunk) = answer.chunk().await? {
-            let told = frames
-                .push(&chunk, sink)
-                .map_err(|reason| answer.malformed(&reason))?;
-            match told {
-                Told::Going => {}
-                Told::Done => break,
-                Told::Failed(error) => {
-                    return Err(answer.told(&error).unwrap_or_else(|| {
-                        answer.malformed("the stream broke off with an error that says nothing")
-                    }));
-                }
-            }
-        }
+        answer.pieces(|bytes| frames.push(bytes, sink)).await?;
         frames
             .finish()
             .map_err(|_| answer.broken_off("the stream ended before the message was whole"))

@@ -11,7 +11,8 @@ use serde_json::{Value, json};
 
 use super::answer::usage;
 use crate::provider::DeltaSink;
-use crate::providers::anthropic::stream::{Growing, Step};
+use crate::providers::anthropic::stream::Growing;
+use crate::providers::exchange::Step;
 
 /// A frame's event and payload.
 #[derive(Debug)]
@@ -35,24 +36,13 @@ pub(super) struct Frames {
     is_whole: bool,
 }
 
-/// What the frames say.
-#[derive(Debug)]
-pub(super) enum Told {
-    /// The message goes on.
-    Going,
-    /// The message is whole.
-    Done,
-    /// The provider broke off with this error, in the form in which errors stand elsewhere.
-    Failed(Value),
-}
-
 impl Frames {
     /// Takes bytes of the stream. The error is a sentence about what is wrong with them.
     pub(super) fn push(
         &mut self,
         bytes: &[u8],
         sink: Option<DeltaSink<'_>>,
-    ) -> Result<Told, String> {
+    ) -> Result<Step, String> {
         self.buffer.extend_from_slice(bytes);
         loop {
             let decoded = self
@@ -60,7 +50,7 @@ impl Frames {
                 .decode_frame(&mut self.buffer)
                 .map_err(|error| format!("a frame of the stream is broken: {error}"))?;
             let DecodedFrame::Complete(message) = decoded else {
-                return Ok(Told::Going);
+                return Ok(Step::Going);
             };
             let header = |name: &str| {
                 let found = message
@@ -92,7 +82,7 @@ impl Frames {
                 },
                 sink,
             )? {
-                Told::Going => {}
+                Step::Going => {}
                 other => return Ok(other),
             }
         }
@@ -108,7 +98,7 @@ impl Frames {
         self.growing.finish()
     }
 
-    fn take(&mut self, frame: Frame, sink: Option<DeltaSink<'_>>) -> Result<Told, String> {
+    fn take(&mut self, frame: Frame, sink: Option<DeltaSink<'_>>) -> Result<Step, String> {
         let Frame {
             kind,
             name,
@@ -118,7 +108,7 @@ impl Frames {
             let message = payload
                 .get("message")
                 .or_else(|| payload.get("originalMessage"));
-            return Ok(Told::Failed(
+            return Ok(Step::Failed(
                 json!({"error": {"code": name, "message": message}}),
             ));
         }
@@ -157,12 +147,12 @@ impl Frames {
                 self.event(&json!({"type": "message_delta", "usage": counts}), sink)?;
                 self.event(&json!({"type": "message_stop"}), sink)?;
                 self.is_whole = true;
-                return Ok(Told::Done);
+                return Ok(Step::Done(()));
             }
             // What is still to be invented.
             _ => {}
         }
-        Ok(Told::Going)
+        Ok(Step::Going)
     }
 
     fn event(&mut self, event: &Value, sink: Option<DeltaSink<'_>>) -> Result<Step, String> {

@@ -24,7 +24,6 @@ use crate::error::{ChatError, ChatErrorKind};
 use crate::extra_args::Settings;
 use crate::provider::{DeltaSink, Provider, Reply};
 use crate::providers::exchange::{Answer, Server};
-use crate::providers::sse::Events;
 use crate::providers::{Endpoint, failure};
 use answer::Reading;
 use conversation::Signatures;
@@ -205,21 +204,8 @@ impl Gemini {
         answer: &mut Answer<'_>,
         sink: Option<DeltaSink<'_>>,
     ) -> Result<Value, ChatError> {
-        let mut events = Events::default();
         let mut growing = Growing::default();
-        while let Some(chunk) = answer.chunk().await? {
-            for event in events.push(&chunk) {
-                let event: Value = serde_json::from_str(&event.data).map_err(|error| {
-                    answer.malformed(&format!("an event of the stream is no JSON: {error}"))
-                })?;
-                if let Some(error) = answer.told(&event) {
-                    return Err(error);
-                }
-                growing
-                    .push(event, sink)
-                    .map_err(|reason| answer.malformed(&reason))?;
-            }
-        }
+        answer.events(|data| growing.push(data, sink)).await?;
         growing
             .finish()
             .ok_or_else(|| answer.broken_off("the stream ended before the answer was whole"))

@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use super::wire::{call, is_thought, signature, text};
 use crate::provider::{Delta, DeltaSink};
+use crate::providers::exchange::Step;
 
 /// Most parts of an answer.
 const MOST_PARTS: usize = 100_000;
@@ -25,16 +26,17 @@ struct Candidate {
 
 impl Growing {
     /// Takes one event. The error is a sentence about what is wrong with it.
-    pub(super) fn push(
-        &mut self,
-        mut event: Value,
-        sink: Option<DeltaSink<'_>>,
-    ) -> Result<(), String> {
+    pub(super) fn push(&mut self, data: &str, sink: Option<DeltaSink<'_>>) -> Result<Step, String> {
+        let mut event: Value = serde_json::from_str(data)
+            .map_err(|error| format!("an event of the stream is no JSON: {error}"))?;
+        if event.get("error").is_some_and(|error| !error.is_null()) {
+            return Ok(Step::Failed(event));
+        }
         let candidates = event.get_mut("candidates").map(Value::take);
         self.is_whole |= event.pointer("/promptFeedback/blockReason").is_some();
         take_over(&mut self.answer, event);
         let Some(Value::Array(candidates)) = candidates else {
-            return Ok(());
+            return Ok(Step::Going);
         };
         for mut one in candidates {
             let index = one.get("index").and_then(Value::as_u64).unwrap_or(0);
@@ -59,7 +61,7 @@ impl Growing {
             self.is_whole |= has_reason && index == 0;
             take_over(&mut candidate.fields, one);
         }
-        Ok(())
+        Ok(Step::Going)
     }
 
     /// The answer as it would have come at once; `None` if its end is missing.
@@ -161,13 +163,13 @@ mod tests {
             json!([{"text": "b"}, {"text": "", "thoughtSignature": "s"}]),
             json!([{"functionCall": {"name": "f", "args": {}}, "thoughtSignature": "t"}]),
         ] {
-            growing.push(chunk(parts), None).unwrap();
+            growing.push(&chunk(parts).to_string(), None).unwrap();
         }
         let end = json!({
             "candidates": [{"index": 0, "finishReason": "STOP"}],
             "usageMetadata": {"promptTokenCount": 1}, "modelVersion": "m"
         });
-        growing.push(end, None).unwrap();
+        growing.push(&end.to_string(), None).unwrap();
         assert_eq!(
             growing.finish().unwrap(),
             json!({
@@ -186,11 +188,11 @@ mod tests {
     fn without_a_reason_the_end_is_missing() {
         let mut growing = Growing::default();
         let event = json!({"candidates": [{"content": {"parts": [{"text": "a"}]}}]});
-        growing.push(event, None).unwrap();
+        growing.push(&event.to_string(), None).unwrap();
         assert_eq!(growing.finish(), None);
         let mut blocked = Growing::default();
         let event = json!({"promptFeedback": {"blockReason": "SAFETY"}});
-        blocked.push(event.clone(), None).unwrap();
+        blocked.push(&event.to_string(), None).unwrap();
         assert_eq!(blocked.finish(), Some(event));
     }
 }

@@ -26,9 +26,8 @@ use crate::extra_args::Settings;
 use crate::provider::{DeltaSink, Provider, Reply};
 use crate::providers::exchange::{self, Answer, Server};
 use crate::providers::failure;
-use crate::providers::sse::Events;
 use request::Body;
-use stream::{Growing, Step};
+use stream::Growing;
 use transport::{Exchange, NotJson, Refusal, TooLong};
 
 /// One model of one server.
@@ -152,25 +151,9 @@ impl OpenAi {
 
 /// Reads a stream to the end of its reply.
 async fn follow(answer: &mut Answer<'_>, sink: DeltaSink<'_>) -> Result<Value, ChatError> {
-    let mut events = Events::default();
     let mut growing = Growing::default();
-    while let Some(chunk) = answer.chunk().await? {
-        for event in events.push(&chunk) {
-            let step = growing
-                .push(&event.data, Some(sink))
-                .map_err(|reason| answer.malformed(&reason))?;
-            match step {
-                Step::Going => {}
-                Step::Done => return Ok(growing.finish()),
-                Step::Failed(error) => {
-                    return Err(answer.told(&error).unwrap_or_else(|| {
-                        answer.malformed("the stream broke off with an error that says nothing")
-                    }));
-                }
-            }
-        }
-    }
-    if growing.has_stopped() {
+    let end = answer.events(|data| growing.push(data, Some(sink))).await?;
+    if end.is_some() || growing.has_stopped() {
         return Ok(growing.finish());
     }
     Err(answer.broken_off("the stream ended before the reply was whole"))

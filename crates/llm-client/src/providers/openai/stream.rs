@@ -4,6 +4,7 @@ use formats::Object;
 use serde_json::{Value, json};
 
 use crate::provider::{Delta, DeltaSink};
+use crate::providers::exchange::Step;
 
 /// Most calls of a reply.
 const MOST_CALLS: usize = 10_000;
@@ -19,22 +20,11 @@ pub(super) struct Growing {
     usage: Option<Value>,
 }
 
-/// What a chunk says.
-#[derive(Debug, PartialEq)]
-pub(super) enum Step {
-    /// The reply grew, or nothing happened.
-    Going,
-    /// The reply is whole.
-    Done,
-    /// The provider broke off with this error.
-    Failed(Value),
-}
-
 impl Growing {
     /// Takes the data of one event. The error is a sentence about what is wrong with it.
     pub(super) fn push(&mut self, data: &str, sink: Option<DeltaSink<'_>>) -> Result<Step, String> {
         if data.trim() == "[DONE]" {
-            return Ok(Step::Done);
+            return Ok(Step::Done(()));
         }
         let chunk: Value = serde_json::from_str(data)
             .map_err(|error| format!("a chunk of the stream is no JSON: {error}"))?;
@@ -256,6 +246,6 @@ mod tests {
             Ok(Step::Failed(error))
         );
         assert!(!growing.has_stopped());
-        assert_eq!(growing.push("[DONE]", None), Ok(Step::Done));
+        assert_eq!(growing.push("[DONE]", None), Ok(Step::Done(())));
     }
 }

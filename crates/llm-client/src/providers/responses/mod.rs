@@ -24,9 +24,8 @@ use crate::extra_args::Settings;
 use crate::provider::{DeltaSink, Provider, Reply};
 use crate::providers::exchange::{Answer, Server};
 use crate::providers::failure;
-use crate::providers::sse::Events;
 use crate::repair::ToolNames;
-use stream::{Growing, Step};
+use stream::Growing;
 
 #[cfg(test)]
 pub(crate) use answer::read;
@@ -92,30 +91,14 @@ impl Responses {
         answer: &mut Answer<'_>,
         sink: Option<DeltaSink<'_>>,
     ) -> Result<Value, ChatError> {
-        let mut events = Events::default();
         let mut growing = Growing::default();
-        while let Some(chunk) = answer.chunk().await? {
-            for event in events.push(&chunk) {
-                let step = growing
-                    .push(&event.data, sink)
-                    .map_err(|reason| answer.malformed(&reason))?;
-                match step {
-                    Step::Going => {}
-                    Step::Done(response) => {
-                        return match answer.told(&response) {
-                            Some(error) => Err(error),
-                            None => Ok(response),
-                        };
-                    }
-                    Step::Failed(error) => {
-                        return Err(answer.told(&error).unwrap_or_else(|| {
-                            answer.malformed("the stream broke off with an error that says nothing")
-                        }));
-                    }
-                }
-            }
+        let end = answer.events(|data| growing.push(data, sink)).await?;
+        let response =
+            end.ok_or_else(|| answer.broken_off("the stream ended before the response was whole"))?;
+        match answer.told(&response) {
+            Some(error) => Err(error),
+            None => Ok(response),
         }
-        Err(answer.broken_off("the stream ended before the response was whole"))
     }
 }
 

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use super::conversation::is_call;
 use crate::provider::{Delta, DeltaSink};
+use crate::providers::exchange::Step;
 
 /// Most items of a response.
 const MOST_ITEMS: usize = 10_000;
@@ -19,20 +20,13 @@ pub(super) struct Growing {
     calls: Vec<u64>,
 }
 
-/// What an event says.
-#[derive(Debug, PartialEq)]
-pub(super) enum Step {
-    /// The response grew, or nothing happened.
-    Going,
-    /// The response is whole, or failed: its own status says so.
-    Done(Value),
-    /// The provider broke off with this error.
-    Failed(Value),
-}
-
 impl Growing {
     /// Takes one event. The error is a sentence about what is wrong with it.
-    pub(super) fn push(&mut self, data: &str, sink: Option<DeltaSink<'_>>) -> Result<Step, String> {
+    pub(super) fn push(
+        &mut self,
+        data: &str,
+        sink: Option<DeltaSink<'_>>,
+    ) -> Result<Step<Value>, String> {
         if data.trim() == "[DONE]" {
             return Ok(Step::Going);
         }
@@ -97,7 +91,7 @@ impl Growing {
         Err(format!("the response has more than {MOST_ITEMS} items"))
     }
 
-    fn finish(&mut self, mut event: Value) -> Result<Step, String> {
+    fn finish(&mut self, mut event: Value) -> Result<Step<Value>, String> {
         let response = event.get_mut("response").map(Value::take);
         let mut response = response
             .filter(Value::is_object)
