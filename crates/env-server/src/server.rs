@@ -137,8 +137,8 @@ impl BoundServer {
     }
 
     /// Serves until `stop` is cancelled. Then no new connection is taken, requests in flight get
-    /// [`Settings::shutdown_grace`], and every MCP server is stopped. What is still running after that
-    /// (and after 1.5 s more for MCP servers) ends with the runtime.
+    /// [`Settings::shutdown_grace`], and MCP servers another 1.5 s to end by themselves. Those that
+    /// still run are killed; what else still runs ends with the runtime.
     ///
     /// # Errors
     /// When the listener fails.
@@ -156,7 +156,7 @@ impl BoundServer {
         let serving = axum::serve(listener, app)
             .with_graceful_shutdown(stop.clone().cancelled_owned())
             .into_future();
-        let mut ending = tokio::spawn({
+        let ending = tokio::spawn({
             let stop = stop.clone();
             async move {
                 stop.cancelled().await;
@@ -164,7 +164,7 @@ impl BoundServer {
                 environment.populate_jobs.stop();
                 environment.snapshot_jobs.stop();
                 environment.coordinator.stop(grace).await;
-                gateway.shutdown().await;
+                gateway.shutdown_within(STOP_SERVERS).await;
             }
         });
         let served = tokio::select! {
@@ -176,12 +176,8 @@ impl BoundServer {
         };
         // A listener that failed ends the servers as well.
         stop.cancel();
-        if tokio::time::timeout(STOP_SERVERS, &mut ending)
-            .await
-            .is_err()
-        {
-            tracing::warn!("MCP servers did not stop in time");
-            ending.abort();
+        if let Err(error) = ending.await {
+            tracing::error!(%error, "the end of the environment went wrong");
         }
         Ok(served?)
     }
