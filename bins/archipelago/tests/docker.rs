@@ -25,16 +25,12 @@ fn image() -> Option<String> {
     let inspected = Command::new("docker")
         .args(["image", "inspect", &image])
         .output();
-    if inspected.is_ok_and(|inspected| inspected.status.success()) {
-        return Some(image);
-    }
-    let required = std::env::var_os("ARCHIPELAGO_REQUIRE").is_some_and(|value| value == "all");
-    assert!(
-        !required,
-        "there is no container engine with the image `{image}`"
-    );
-    eprintln!("SKIPPED: there is no container engine with the image `{image}`");
-    None
+    let there = inspected.is_ok_and(|inspected| inspected.status.success());
+    testkit::available(
+        &format!("a container engine with the image `{image}`"),
+        there,
+    )
+    .then_some(image)
 }
 
 /// A call that finds the engine of this machine.
@@ -128,12 +124,11 @@ fn the_compose_file_starts_an_environment() {
     if image().is_none() {
         return;
     }
-    let Some(compose) = compose() else {
-        let required = std::env::var_os("ARCHIPELAGO_REQUIRE").is_some_and(|value| value == "all");
-        assert!(!required, "there is no docker compose");
-        eprintln!("SKIPPED: there is no docker compose");
+    let compose = compose();
+    if !testkit::available("docker compose", compose.is_some()) {
         return;
-    };
+    }
+    let compose = compose.unwrap();
     let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../compose.yaml");
     let project = format!("archipelago-test-{}", std::process::id());
     let call = |args: &[&str]| {

@@ -11,7 +11,7 @@ mod program;
 
 use formats::trajectory::{AgentStatus, Trajectory};
 use program::{archipelago, example, read};
-use serde_json::{Value, json};
+use serde_json::json;
 
 #[test]
 fn the_example_runs_with_gemini_against_the_stub_of_the_command_line() {
@@ -65,9 +65,6 @@ fn the_example_runs_with_gemini_against_the_stub_of_the_command_line() {
         })
     });
     assert_eq!(signed.count(), 7);
-    let usage: Value = read(&run.join("summary.json"));
-    assert!(usage.is_object());
-
     stub.signal("INT");
     assert_eq!(stub.end().code, 0);
 }

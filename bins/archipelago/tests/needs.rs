@@ -128,25 +128,14 @@ fn results(task: &Path, output: &Path) -> Vec<String> {
         .collect()
 }
 
-/// Whether `found` holds; where not, that is said aloud, or is a failure where nothing may be
-/// skipped.
-fn available(what: &str, found: bool) -> bool {
-    let required = std::env::var_os("ARCHIPELAGO_REQUIRE").is_some_and(|value| value == "all");
-    assert!(found || !required, "there is no {what}");
-    if !found {
-        eprintln!("SKIPPED: there is no {what}");
-    }
-    found
-}
-
 fn docker(args: &[&str]) -> Option<Output> {
     let output = Command::new("docker").args(args).output().ok()?;
     output.status.success().then_some(output)
 }
 
 fn worlds_image() -> bool {
-    available(
-        "container engine with the image of worlds",
+    testkit::available(
+        "a container engine with the image of worlds",
         docker(&["image", "inspect", WORLDS]).is_some(),
     )
 }
@@ -166,8 +155,8 @@ fn a_mounted_server_works_in_an_isolated_process() {
             "true",
         ])
         .status();
-    if !available(
-        "bubblewrap that works",
+    if !testkit::available(
+        "a bubblewrap that is allowed to work",
         probe.is_ok_and(|status| status.success()),
     ) {
         return;

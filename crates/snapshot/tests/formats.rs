@@ -41,15 +41,7 @@ fn have(program: &str) -> bool {
         .stderr(Stdio::null())
         .status()
         .is_ok();
-    if !there {
-        assert_ne!(
-            std::env::var("ARCHIPELAGO_REQUIRE").as_deref(),
-            Ok("all"),
-            "{program} is needed"
-        );
-        eprintln!("SKIPPED: {program} is absent");
-    }
-    there
+    testkit::available(program, there)
 }
 
 #[test]

@@ -10,4 +10,7 @@ pub mod gemini;
 pub mod google_tokens;
 pub mod mcp;
 pub mod openai;
+mod requirement;
 pub mod stub;
+
+pub use requirement::available;

@@ -203,11 +203,7 @@ fn worlds_are_what_their_scripts_make() {
                 String::from_utf8_lossy(&output.stderr)
             ),
             Err(error) => {
-                assert!(
-                    std::env::var("ARCHIPELAGO_REQUIRE").as_deref() != Ok("all"),
-                    "python3 is required: {error}"
-                );
-                eprintln!("SKIPPED: no python3 to draw the worlds again");
+                let _ = testkit::available(&format!("python3 ({error})"), false);
             }
         }
     }

@@ -20,11 +20,6 @@ fn shared() -> PathBuf {
     )
 }
 
-/// Whether a tool of the machine that is absent makes a test fail.
-fn is_required() -> bool {
-    std::env::var("ARCHIPELAGO_REQUIRE").is_ok_and(|value| value == "all")
-}
-
 /// A Python with the official SDK, from `ARCHIPELAGO_PYTHON` or the path.
 fn python_with_mcp() -> Option<String> {
     let python = std::env::var("ARCHIPELAGO_PYTHON").unwrap_or_else(|_| "python3".to_owned());
@@ -32,11 +27,7 @@ fn python_with_mcp() -> Option<String> {
         .args(["-c", "import mcp"])
         .output()
         .is_ok_and(|output| output.status.success());
-    if !found {
-        assert!(!is_required(), "`{python}` has no module `mcp`");
-        eprintln!("SKIPPED: `{python}` has no module `mcp`");
-    }
-    found.then_some(python)
+    testkit::available(&format!("a `{python}` with `mcp`"), found).then_some(python)
 }
 
 #[tokio::test(flavor = "multi_thread")]

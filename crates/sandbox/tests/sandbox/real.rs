@@ -12,13 +12,8 @@ fn program(name: &str, option: &str) -> Option<PathBuf> {
     let test = std::env::current_exe().unwrap();
     let program = test.parent()?.parent()?.join(name);
     let help = std::process::Command::new(&program).arg("--help").output();
-    if help.is_ok_and(|help| String::from_utf8_lossy(&help.stdout).contains(option)) {
-        return Some(program);
-    }
-    let required = std::env::var_os("ARCHIPELAGO_REQUIRE").is_some_and(|value| value == "all");
-    assert!(!required, "`{}` is not built", program.display());
-    eprintln!("SKIPPED: `{}` is not built", program.display());
-    None
+    let built = help.is_ok_and(|help| String::from_utf8_lossy(&help.stdout).contains(option));
+    testkit::available(&format!("`{}`", program.display()), built).then_some(program)
 }
 
 fn environment() -> Option<PathBuf> {
