@@ -69,6 +69,7 @@ def measure(command, variables):
 def main(examples, python):
     here = Path(__file__).parent
     commands = {"llm-client": [f"{examples}/overhead"], "LiteLLM": [python, str(here / "with_litellm.py")]}
+    bare = []
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "request.json"
         file.write_text(json.dumps(request()))
@@ -78,6 +79,8 @@ def main(examples, python):
         memory = {name: [] for name in commands}
         with Stub(f"{examples}/stub_openai", 0) as stub:
             for _ in range(ROUNDS):
+                few, many = (measure([f"{examples}/overhead", str(file), str(calls), "bare"], stub.variables)[1] for calls in (1, 4001))
+                bare.append((many - few) / 4000)
                 for name, command in commands.items():
                     wall, once, _ = measure([*command, str(file), "1", "1"], stub.variables)
                     _, many, _ = measure([*command, str(file), str(CALLS[name]), "1"], stub.variables)
@@ -100,6 +103,9 @@ def main(examples, python):
     for name, values, factor, shape in rows:
         ours, theirs = (min(values[who]) * factor for who in ("llm-client", "LiteLLM"))
         print(f"| {name} | {shape.format(ours)} | {shape.format(theirs)} | {theirs / ours:.0f} |")
+    floor = min(bare) * 1e6
+    ours, theirs = (min(per_call[who]) * 1e6 - floor for who in ("llm-client", "LiteLLM"))
+    print(f"| CPU per call beside that of the bare socket ({floor:.0f} µs) | {ours:.0f} | {theirs:.0f} | {theirs / ours:.0f} |")
 
 
 if __name__ == "__main__":
