@@ -1,5 +1,6 @@
 //! Packing, unpacking and converting archives.
 
+mod ahead;
 mod convert;
 mod format;
 pub(crate) mod gzip;

@@ -2,11 +2,14 @@
 
 use std::io::{self, BufReader, Read};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::thread;
 
 use cap_std::ambient_authority;
 use cap_std::fs::{Dir, OpenOptions};
 use tar::{Entry, EntryType};
 
+use super::ahead::Ahead;
 use super::header::{modified, safe_mode};
 use super::place::{NEW, OLD};
 use super::stream::{self, Counters, Source, Unpacked, stream_error};
@@ -17,7 +20,7 @@ use crate::resolve::{Resolved, resolve};
 
 /// Unpacks `input` into `room/new`.
 pub(super) fn unpack(
-    input: impl Read,
+    input: impl Read + Send,
     room: &Path,
     limits: &Limits,
 ) -> Result<UnpackReport, UnpackError> {
@@ -32,16 +35,11 @@ pub(super) fn unpack(
     let counters = Counters::default();
     let input = Source {
         input,
-        counters: counters.clone(),
+        arrived: Arc::clone(&counters.arrived),
     };
     let input = BufReader::with_capacity(128 * 1024, input);
-    let unpacked = Unpacked {
-        input: stream::decoder(input, &counters, limits)?,
-        counters: counters.clone(),
-        limits,
-    };
-    let mut archive = tar::Archive::new(unpacked);
-    let mut stage = Stage {
+    let decoder = stream::decoder(input, &counters, limits)?;
+    let stage = Stage {
         dir,
         path: new,
         meter: Meter::new(limits),
@@ -51,24 +49,15 @@ pub(super) fn unpack(
         parent: None,
         buffer: vec![0; 128 * 1024],
     };
-    let mut last = String::new();
-    counters.allow_headers(limits);
-    for entry in archive
-        .entries()
-        .map_err(|error| stream_error(&error, &counters, &last))?
-    {
-        let mut entry = entry.map_err(|error| stream_error(&error, &counters, &last))?;
-        counters.header_room.set(u64::MAX);
-        last = name::display(&entry.path_bytes());
-        stage.member(&mut entry)?;
-        counters.allow_headers(limits);
-    }
-    // To the end of the stream: the checksum of gzip stands there.
-    counters.header_room.set(u64::MAX);
-    io::copy(&mut archive.into_inner(), &mut io::sink())
-        .map_err(|error| stream_error(&error, &counters, &last))?;
-    stage.check_links()?;
-    Ok(stage.report)
+    thread::scope(|scope| {
+        let input = Ahead::start(scope, decoder, &counters)
+            .map_err(|source| UnpackError::disk("start a thread for", room, source))?;
+        stage.receive(Unpacked {
+            input,
+            counters,
+            limits,
+        })
+    })
 }
 
 struct Stage<'l> {
@@ -86,6 +75,30 @@ struct Stage<'l> {
 }
 
 impl Stage<'_> {
+    /// Takes all members, to the end of the stream.
+    fn receive(mut self, input: Unpacked<'_, impl Read>) -> Result<UnpackReport, UnpackError> {
+        let (counters, limits) = (self.counters.clone(), input.limits);
+        let mut archive = tar::Archive::new(input);
+        let mut last = String::new();
+        counters.allow_headers(limits);
+        for entry in archive
+            .entries()
+            .map_err(|error| stream_error(&error, &counters, &last))?
+        {
+            let mut entry = entry.map_err(|error| stream_error(&error, &counters, &last))?;
+            counters.header_room.set(u64::MAX);
+            last = name::display(&entry.path_bytes());
+            self.member(&mut entry)?;
+            counters.allow_headers(limits);
+        }
+        // The checksum of gzip stands at the end.
+        counters.header_room.set(u64::MAX);
+        io::copy(&mut archive.into_inner(), &mut io::sink())
+            .map_err(|error| stream_error(&error, &counters, &last))?;
+        self.check_links()?;
+        Ok(self.report)
+    }
+
     fn member(&mut self, entry: &mut Entry<'_, impl Read>) -> Result<(), UnpackError> {
         let kind = entry.header().entry_type();
         if matches!(kind, EntryType::XGlobalHeader) {
@@ -152,7 +165,7 @@ impl Stage<'_> {
     }
 
     /// The directory in which `path` lies, made if need be, and the last component of `path`.
-    fn parent<'p>(&mut self, path: &'p Path, shown: &str) -> Result<(Dir, &'p Path), UnpackError> {
+    fn parent<'p>(&mut self, path: &'p Path, shown: &str) -> Result<(&Dir, &'p Path), UnpackError> {
         let parent = path.parent().unwrap_or(Path::new(""));
         let name = path.file_name().map_or(path, Path::new);
         // A directory is never replaced by something else, so the last handle stays right.
@@ -172,11 +185,7 @@ impl Stage<'_> {
             self.parent = Some((parent.to_owned(), dir));
         }
         match &self.parent {
-            Some((_, dir)) => Ok((
-                dir.try_clone()
-                    .map_err(|source| UnpackError::disk("open the directory of", path, source))?,
-                name,
-            )),
+            Some((_, dir)) => Ok((dir, name)),
             None => Err(UnpackError::Refused {
                 member: shown.to_owned(),
                 refusal: Refusal::Path,
@@ -194,10 +203,17 @@ impl Stage<'_> {
         let mode = entry.header().mode().map_err(|error| damaged(&error))?;
         let modified = modified(entry).map_err(|error| damaged(&error))?;
         let (parent, name) = self.parent(path, shown)?;
-        make_room(&parent, name, "file", shown)?;
         let mut options = OpenOptions::new();
         options.write(true).create_new(true);
-        let mut file = parent.open_with(name, &options).map_err(disk)?.into_std();
+        // Names are seldom there twice: the file is made first, and room for it only when it has to be.
+        let made = match parent.open_with(name, &options) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                make_room(parent, name, "file", shown)?;
+                parent.open_with(name, &options)
+            }
+            made => made,
+        };
+        let mut file = made.map_err(disk)?.into_std();
         self.copy(entry, &mut file, path, shown)?;
         file.set_permissions(std::os::unix::fs::PermissionsExt::from_mode(safe_mode(
             mode,
@@ -235,7 +251,7 @@ impl Stage<'_> {
 
     fn symlink(&mut self, path: &Path, target: &Path, shown: &str) -> Result<(), UnpackError> {
         let (parent, name) = self.parent(path, shown)?;
-        make_room(&parent, name, "link", shown)?;
+        make_room(parent, name, "link", shown)?;
         parent
             .symlink_contents(target, name)
             .map_err(|source| UnpackError::disk("make the link", path, source))?;
@@ -269,10 +285,14 @@ impl Stage<'_> {
         if metadata.is_symlink() {
             self.links.push(path.to_owned());
         }
+        let whole = self
+            .dir
+            .try_clone()
+            .map_err(|source| UnpackError::disk("open the directory of", path, source))?;
         let (parent, name) = self.parent(path, shown)?;
-        make_room(&parent, name, "link", shown)?;
-        self.dir
-            .hard_link(&target_path, &parent, name)
+        make_room(parent, name, "link", shown)?;
+        whole
+            .hard_link(&target_path, parent, name)
             .map_err(|source| UnpackError::disk("make the hard link", path, source))
     }
 

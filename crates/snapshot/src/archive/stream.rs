@@ -3,6 +3,8 @@
 use std::cell::Cell;
 use std::io::{self, BufReader, Read};
 use std::rc::Rc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use flate2::bufread::MultiGzDecoder;
 
@@ -10,17 +12,38 @@ use super::unpack::UnpackError;
 use crate::limits::{LimitExceeded, Limits, Meter};
 use crate::world::open::{ZSTD_MAGIC, zstd_decoder};
 
+/// What the packed side knows, on whatever thread it is read.
+#[derive(Default)]
+pub(super) struct Arrived {
+    packed: AtomicU64,
+    /// A failure of the input itself, kept because the layers between change it.
+    error: Mutex<Option<io::Error>>,
+}
+
+impl Arrived {
+    /// Bytes of the archive read so far.
+    pub(super) fn packed(&self) -> u64 {
+        self.packed.load(Ordering::Relaxed)
+    }
+
+    fn take_error(&self) -> Option<io::Error> {
+        self.error
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take()
+    }
+}
+
 /// What the reading side knows, shared with those who judge it.
 #[derive(Clone, Default)]
 pub(super) struct Counters {
-    /// Bytes of the archive read so far.
+    pub(super) arrived: Arc<Arrived>,
+    /// Bytes of the archive that hold what came out of the decompressor so far.
     pub(super) packed: Rc<Cell<u64>>,
     /// Bytes that came out of the decompressor.
     unpacked: Rc<Cell<u64>>,
     /// Bytes that may still come before the content of the next member.
     pub(super) header_room: Rc<Cell<u64>>,
-    /// A failure of the input itself, kept because the layers between change it.
-    input_error: Rc<Cell<Option<io::Error>>>,
     exceeded: Rc<Cell<Option<LimitExceeded>>>,
 }
 
@@ -33,21 +56,25 @@ impl Counters {
 /// The packed side.
 pub(super) struct Source<R> {
     pub(super) input: R,
-    pub(super) counters: Counters,
+    pub(super) arrived: Arc<Arrived>,
 }
 
 impl<R: Read> Read for Source<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         match self.input.read(buffer) {
             Ok(count) => {
-                let packed = &self.counters.packed;
-                packed.set(packed.get() + count as u64);
+                let packed = &self.arrived.packed;
+                packed.fetch_add(count as u64, Ordering::Relaxed);
                 Ok(count)
             }
             Err(error) if error.kind() == io::ErrorKind::Interrupted => Err(error),
             Err(error) => {
                 let told = io::Error::new(error.kind(), error.to_string());
-                self.counters.input_error.set(Some(error));
+                *self
+                    .arrived
+                    .error
+                    .lock()
+                    .unwrap_or_else(PoisonError::into_inner) = Some(error);
                 Err(told)
             }
         }
@@ -88,11 +115,11 @@ impl<R: Read> Read for Unpacked<'_, R> {
 }
 
 /// The decompressor for a stream, by how it begins.
-pub(super) fn decoder<'i, R: Read + 'i>(
+pub(super) fn decoder<'i, R: Read + Send + 'i>(
     mut input: BufReader<Source<R>>,
     counters: &Counters,
     limits: &Limits,
-) -> Result<Box<dyn Read + 'i>, UnpackError> {
+) -> Result<Box<dyn Read + Send + 'i>, UnpackError> {
     use std::io::BufRead as _;
     let head = match input.fill_buf() {
         Ok(head) => head,
@@ -112,7 +139,7 @@ pub(super) fn decoder<'i, R: Read + 'i>(
 
 /// What an error of the stream really is.
 pub(super) fn stream_error(error: &io::Error, counters: &Counters, member: &str) -> UnpackError {
-    if let Some(source) = counters.input_error.take() {
+    if let Some(source) = counters.arrived.take_error() {
         return UnpackError::Input(source);
     }
     if let Some(limit) = counters.exceeded.take() {

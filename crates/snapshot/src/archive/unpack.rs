@@ -185,7 +185,7 @@ impl UnpackError {
 /// # Errors
 /// See [`UnpackError`]; the target is unchanged then.
 pub fn unpack_tar_gz(
-    input: impl Read,
+    input: impl Read + Send,
     target: &Path,
     limits: &Limits,
 ) -> Result<UnpackReport, UnpackError> {
@@ -201,7 +201,7 @@ pub fn unpack_tar_gz(
 /// # Errors
 /// See [`UnpackError`].
 pub fn stage_tar_gz(
-    input: impl Read,
+    input: impl Read + Send,
     root: &Path,
     inner: &Path,
     limits: &Limits,
