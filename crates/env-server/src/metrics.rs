@@ -10,6 +10,7 @@
 //! | `archipelago_mcp_sessions` | gauge | |
 //! | `archipelago_memory_peak_bytes` | gauge: of the container where it is known, else of the process | |
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use axum::extract::State;
@@ -25,8 +26,13 @@ const BOUNDS: [f64; 12] = [
     0.001, 0.005, 0.02, 0.1, 0.5, 1.0, 2.5, 5.0, 15.0, 60.0, 300.0, 1800.0,
 ];
 
+/// After how many requests the samples of histograms are counted into their bounds. The recorder keeps every
+/// sample until then, and nobody may ever ask for the page.
+const REQUESTS_BETWEEN_UPKEEP: u64 = 1024;
+
 /// The numbers of one environment.
 pub(crate) struct Metrics {
+    requests: AtomicU64,
     recorder: PrometheusRecorder,
     page: PrometheusHandle,
 }
@@ -52,7 +58,11 @@ impl Metrics {
         }
         let recorder = builder.build_recorder();
         let page = recorder.handle();
-        Self { recorder, page }
+        Self {
+            requests: AtomicU64::new(0),
+            recorder,
+            page,
+        }
     }
 
     /// One request whose answer has begun.
@@ -80,6 +90,10 @@ impl Metrics {
                 .increment(1);
             histogram!("archipelago_http_request_seconds", "route" => route).record(took);
         });
+        let before = self.requests.fetch_add(1, Ordering::Relaxed);
+        if before % REQUESTS_BETWEEN_UPKEEP == REQUESTS_BETWEEN_UPKEEP - 1 {
+            self.page.run_upkeep();
+        }
     }
 
     /// A transfer that is complete. `peer` is `client` or `s3`.
