@@ -32,41 +32,15 @@ use crate::tools::{ToolSources, Toolbox};
 ///
 /// # Errors
 /// [`AgentConfigError`] for what is found before anything is done.
-pub async fn run(agents: &Agents, input: RunInput) -> Result<Trajectory, AgentConfigError> {
+pub async fn run(agents: &Agents, mut input: RunInput) -> Result<Trajectory, AgentConfigError> {
     let agent = agents.resolve(&input.config)?;
     let messages = read_messages(&input)?;
     for endpoint in &input.tools.endpoints {
         endpoint.check()?;
     }
-    let (recorder, start) = match input.checkpoint {
-        None => {
-            let recorder = Recorder::new(input.observer);
-            recorder.emit(EventKind::RunStarted {
-                trajectory_id: input.trajectory_id.clone(),
-                agent_config_id: agent.id.to_owned(),
-                model: input.model.name().to_owned(),
-                messages: messages.clone(),
-            });
-            (recorder, Restored::fresh(messages))
-        }
-        Some(checkpoint) => {
-            checkpoint
-                .fits(agent.id, &messages)
-                .map_err(AgentConfigError::Continue)?;
-            if checkpoint.is_complete() {
-                return Ok(checkpoint.into_trajectory());
-            }
-            let recorder = Recorder::go_on(
-                input.observer,
-                checkpoint.next_seq(),
-                checkpoint.steps(),
-                checkpoint.elapsed(),
-            );
-            recorder.emit(EventKind::RunContinued {
-                model: input.model.name().to_owned(),
-            });
-            (recorder, checkpoint.restore())
-        }
+    let (recorder, start) = match begin(&agent, messages, &mut input)? {
+        Beginning::At(recorder, start) => (recorder, start),
+        Beginning::Over(trajectory) => return Ok(trajectory),
     };
     for warning in &agent.warnings {
         recorder.warn(warning.as_str());
@@ -142,6 +116,48 @@ pub async fn run(agents: &Agents, input: RunInput) -> Result<Trajectory, AgentCo
     let elapsed = worked_before + started.elapsed();
     let trajectory = Box::pin(finish(run, outcome, elapsed)).await;
     Ok(trajectory)
+}
+
+/// Where a run begins.
+enum Beginning {
+    /// With the task, or where an earlier run ended.
+    At(Recorder, Restored),
+    /// The earlier run came to its end.
+    Over(Trajectory),
+}
+
+/// Opens the record, with what an earlier run left if there was one.
+fn begin(
+    agent: &ResolvedAgent,
+    messages: Vec<Message>,
+    input: &mut RunInput,
+) -> Result<Beginning, AgentConfigError> {
+    let observer = Arc::clone(&input.observer);
+    let model = input.model.name().to_owned();
+    let Some(checkpoint) = input.checkpoint.take() else {
+        let recorder = Recorder::new(observer);
+        recorder.emit(EventKind::RunStarted {
+            trajectory_id: input.trajectory_id.clone(),
+            agent_config_id: agent.id.to_owned(),
+            model,
+            messages: messages.clone(),
+        });
+        return Ok(Beginning::At(recorder, Restored::fresh(messages)));
+    };
+    checkpoint
+        .fits(agent.id, &messages)
+        .map_err(AgentConfigError::Continue)?;
+    if checkpoint.is_complete() {
+        return Ok(Beginning::Over(checkpoint.into_trajectory()));
+    }
+    let recorder = Recorder::go_on(
+        observer,
+        checkpoint.next_seq(),
+        checkpoint.steps(),
+        checkpoint.elapsed(),
+    );
+    recorder.emit(EventKind::RunContinued { model });
+    Ok(Beginning::At(recorder, checkpoint.restore()))
 }
 
 async fn drive(agent: &ResolvedAgent, run: &mut Run) -> Result<Answer, Failure> {
