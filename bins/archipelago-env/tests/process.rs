@@ -79,6 +79,7 @@ async fn settings_that_cannot_be_used() {
         ("LIFECYCLE_HOOK_TIMEOUT_SECONDS", "soon"),
         ("LIFECYCLE_HOOK_TIMEOUT_SECONDS", "-1"),
         ("MCP_GATEWAY_SSE_READ_TIMEOUT_SECONDS", "0"),
+        ("MCP_START_TIMEOUT_SECONDS", "never"),
         ("GATEWAY_SCHEMA_CLEANUP", "perhaps"),
         ("SNAPSHOT_UPLOAD_TIMEOUT_FLOOR_SECONDS", "none"),
         ("SNAPSHOT_UPLOAD_MIN_THROUGHPUT_MIB_S", "inf"),
@@ -103,6 +104,28 @@ async fn settings_that_cannot_be_used() {
     let (code, message) = run(program().env("APPS_DATA_SUBSYSTEM_NAME", "filesystem")).await;
     assert_eq!(code, Some(2));
     assert!(message.contains("`filesystem`"), "{message}");
+}
+
+#[tokio::test]
+async fn variables_without_effect_are_named_at_the_start() {
+    let env = Env::start_with(|command| {
+        command
+            .env("S3_SECRET_ACCESS_KEY", "very-secret")
+            .env("DATADOG_API_KEY", "also-secret")
+            .env("DATADOG_LOGGING", "false")
+            .env("MODAL_IS_REMOTE", "1");
+    })
+    .await;
+    let log = env.log();
+    for said in [
+        "`S3_SECRET_ACCESS_KEY` has no effect: use `AWS_SECRET_ACCESS_KEY`",
+        "`DATADOG_API_KEY` has no effect: numbers are at `GET /metrics`",
+        "`MODAL_IS_REMOTE` has no effect",
+    ] {
+        assert!(log.contains(said), "{said}\n{log}");
+    }
+    assert!(!log.contains("DATADOG_LOGGING"), "{log}");
+    assert!(!log.contains("very-secret") && !log.contains("also-secret"));
 }
 
 #[tokio::test]

@@ -129,3 +129,28 @@ async fn log(
     }
     response
 }
+
+#[cfg(test)]
+mod tests {
+    use axum::body::{Body, to_bytes};
+    use axum::extract::Request;
+    use tower::ServiceExt as _;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_panic_is_an_answer_without_its_message() {
+        let app = Router::new()
+            .route(
+                "/",
+                get(async || -> &'static str { panic!("a secret of the code") }),
+            )
+            .layer(CatchPanicLayer::custom(panicked));
+        let answer = app.oneshot(Request::new(Body::empty())).await.unwrap();
+        assert_eq!(answer.status(), StatusCode::INTERNAL_SERVER_ERROR);
+        let kind = &answer.headers()["content-type"];
+        assert_eq!(kind, "text/plain; charset=utf-8");
+        let body = to_bytes(answer.into_body(), 1000).await.unwrap();
+        assert_eq!(body, "Internal Server Error");
+    }
+}
