@@ -7,6 +7,7 @@ mod s3;
 use axum::Json;
 use axum::response::Html;
 use formats::apps::{AppsApplied, AppsConfig};
+use mcp_gateway::AppsState;
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, SchemaGenerator};
 use serde_json::{Value, json};
@@ -95,10 +96,7 @@ fn apps_path(schemas: &mut SchemaGenerator) -> Value {
         "get": {
             "summary": "The configuration without its secrets, and how each MCP server is",
             "operationId": "apps_state",
-            "responses": {"200": {
-                "description": "The state",
-                "content": {"application/json": {"schema": {"type": "object"}}},
-            }},
+            "responses": {"200": answer::<AppsState>(schemas, "The state")},
         },
         "post": {
             "summary": "Configure the MCP servers, or change them while they run",

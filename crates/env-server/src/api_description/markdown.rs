@@ -109,7 +109,12 @@ fn operation(page: &mut String, method: &str, path: &str, operation: &Value) {
 fn schema(page: &mut String, schema: &Value) {
     for key in ["anyOf", "oneOf"] {
         for alternative in schema[key].as_array().into_iter().flatten() {
-            let _ = write!(page, "\nEither: {}\n", cell(&alternative["description"]));
+            let value = match &alternative["const"] {
+                Value::Null => String::new(),
+                value => format!(" `{}`", plain(value)),
+            };
+            let text = cell(&alternative["description"]);
+            let _ = write!(page, "\nEither{value}: {text}\n");
             self::schema(page, alternative);
         }
     }
