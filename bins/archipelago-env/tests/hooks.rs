@@ -35,13 +35,12 @@ async fn snapshot(env: &Env, hooks: Value) -> (u16, Value, Value) {
 
 #[tokio::test]
 async fn a_hook_has_the_variables_of_the_environment_but_for_its_secrets() {
-    let env = Env::start_with(|command| {
-        command
-            .env("ENV_AUTH_TOKEN", "hush-hush")
-            .env("MODAL_IDENTITY_TOKEN", "very-secret")
-            .env("OF_THE_ENVIRONMENT", "kept")
-            .env("OF_BOTH", "old");
-    })
+    let env = Env::with(&[
+        ("ENV_AUTH_TOKEN", "hush-hush"),
+        ("MODAL_IDENTITY_TOKEN", "very-secret"),
+        ("OF_THE_ENVIRONMENT", "kept"),
+        ("OF_BOTH", "old"),
+    ])
     .await;
     let out = env.files().join("variables");
     let script = format!("env > {}; cat", out.display());
@@ -80,10 +79,7 @@ async fn hooks_run_side_by_side_and_are_told_in_their_order() {
 
 #[tokio::test]
 async fn a_hook_without_a_limit_has_that_of_the_settings() {
-    let env = Env::start_with(|command| {
-        command.env("LIFECYCLE_HOOK_TIMEOUT_SECONDS", "1");
-    })
-    .await;
+    let env = Env::with(&[("LIFECYCLE_HOOK_TIMEOUT_SECONDS", "1")]).await;
     let hooks = json!([{"name": "slow", "command": "sleep 600", "timeout_seconds": null}]);
     let (status, _, answer) = snapshot(&env, hooks).await;
     assert_eq!(

@@ -359,11 +359,10 @@ async fn what_servers_write_to_stderr_is_logged_under_their_names() {
 
 #[tokio::test]
 async fn servers_have_the_time_of_the_settings() {
-    let env = Env::start_with(|command| {
-        command
-            .env("MCP_GATEWAY_SSE_READ_TIMEOUT_SECONDS", "0.5")
-            .env("MCP_START_TIMEOUT_SECONDS", "2");
-    })
+    let env = Env::with(&[
+        ("MCP_GATEWAY_SSE_READ_TIMEOUT_SECONDS", "0.5"),
+        ("MCP_START_TIMEOUT_SECONDS", "2"),
+    ])
     .await;
     applied(&env, json!({"stub": stub_server()})).await;
     let session = env.mcp_session("/mcp/").await;
@@ -422,10 +421,7 @@ async fn pages_of_other_sites_are_kept_out() {
 
 #[tokio::test]
 async fn a_token_is_asked_for_where_one_is_set() {
-    let env = Env::start_with(|command| {
-        command.env("ENV_AUTH_TOKEN", "hush-hush");
-    })
-    .await;
+    let env = Env::with(&[("ENV_AUTH_TOKEN", "hush-hush")]).await;
     assert_eq!(env.get("/health").await.status(), 200);
     assert_eq!(env.get("/").await.status(), 200);
     for path in ["/apps", "/openapi.json", "/mcp/", "/nope"] {
@@ -442,10 +438,7 @@ async fn a_token_is_asked_for_where_one_is_set() {
 
 #[tokio::test]
 async fn every_endpoint_asks_for_the_token() {
-    let env = Env::start_with(|command| {
-        command.env("ENV_AUTH_TOKEN", "hush-hush");
-    })
-    .await;
+    let env = Env::with(&[("ENV_AUTH_TOKEN", "hush-hush")]).await;
     let described = env
         .http
         .get(env.at("/openapi.json"))

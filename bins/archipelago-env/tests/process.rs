@@ -108,13 +108,12 @@ async fn settings_that_cannot_be_used() {
 
 #[tokio::test]
 async fn variables_without_effect_are_named_at_the_start() {
-    let env = Env::start_with(|command| {
-        command
-            .env("S3_SECRET_ACCESS_KEY", "very-secret")
-            .env("DATADOG_API_KEY", "also-secret")
-            .env("DATADOG_LOGGING", "false")
-            .env("MODAL_IS_REMOTE", "1");
-    })
+    let env = Env::with(&[
+        ("S3_SECRET_ACCESS_KEY", "very-secret"),
+        ("DATADOG_API_KEY", "also-secret"),
+        ("DATADOG_LOGGING", "false"),
+        ("MODAL_IS_REMOTE", "1"),
+    ])
     .await;
     let log = env.log();
     for said in [
@@ -130,11 +129,10 @@ async fn variables_without_effect_are_named_at_the_start() {
 
 #[tokio::test]
 async fn subsystems_have_the_names_of_the_settings() {
-    let env = Env::start_with(|command| {
-        command
-            .env("FILESYSTEM_SUBSYSTEM_NAME", "files")
-            .env("APPS_DATA_SUBSYSTEM_NAME", "state");
-    })
+    let env = Env::with(&[
+        ("FILESYSTEM_SUBSYSTEM_NAME", "files"),
+        ("APPS_DATA_SUBSYSTEM_NAME", "state"),
+    ])
     .await;
     for (subsystem, right) in [("files", 200), ("state/x", 200), ("filesystem", 400)] {
         let archive = support::tar_gz(&[("a", b"a")]);
@@ -176,10 +174,7 @@ async fn logs_are_lines_for_people_or_json() {
     env.get("/apps").await;
     let seen = |env: &Env| env.log().contains("/apps");
     until("the request is logged", || seen(&env)).await;
-    let env = Env::start_with(|command| {
-        command.env("ENV", "prod");
-    })
-    .await;
+    let env = Env::with(&[("ENV", "prod")]).await;
     env.get("/apps").await;
     until("the request is logged", || seen(&env)).await;
     let log = env.log();

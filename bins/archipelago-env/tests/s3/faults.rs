@@ -256,14 +256,7 @@ async fn a_capture_goes_to_s3_and_one_that_is_too_slow_or_fails_leaves_no_parts(
     let s3 = S3::start().await;
     let machine = tempfile::tempdir().unwrap();
     std::fs::create_dir(machine.path().join("etc")).unwrap();
-    let marker = machine.path().join("run/marker");
-    let env = s3
-        .env_with(&[
-            ("ROOTFS_ROOT", machine.path().to_str().unwrap()),
-            ("ROOTFS_MARKER", marker.to_str().unwrap()),
-        ])
-        .await;
-    assert_eq!(env.post("/data/rootfs/baseline", "").await.status(), 200);
+    let env = s3.env_on(machine.path()).await;
     tokio::time::sleep(Duration::from_millis(30)).await;
     let content = noise(20 << 20);
     std::fs::write(machine.path().join("etc/new"), &content).unwrap();

@@ -189,14 +189,7 @@ async fn what_is_wrong_with_a_request_is_told_at_once_and_where() {
 async fn snapshots_and_captures_wait_for_the_coordinator() {
     let s3 = S3::start().await;
     let machine = tempfile::tempdir().unwrap();
-    let marker = machine.path().join("run/marker");
-    let env = s3
-        .env_with(&[
-            ("ROOTFS_ROOT", machine.path().to_str().unwrap()),
-            ("ROOTFS_MARKER", marker.to_str().unwrap()),
-        ])
-        .await;
-    assert_eq!(env.post("/data/rootfs/baseline", "").await.status(), 200);
+    let env = s3.env_on(machine.path()).await;
     // Nothing looks at the trigger but what waits.
     for (path, run) in [
         ("/data/snapshot/s3", "one"),
