@@ -78,6 +78,9 @@ async fn serve(options: Options) -> ExitCode {
     if options.stop_on_stdin_close {
         stop_when_stdin_closes(stop.clone());
     }
+    for said in options::without_effect(|name| std::env::var(name).ok()) {
+        tracing::warn!("{said}");
+    }
     let settings = match options.into_settings() {
         Ok(settings) => settings,
         Err(error) => return fail(Owner::Configuration, error),

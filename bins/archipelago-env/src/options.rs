@@ -152,6 +152,16 @@ pub(crate) struct Options {
     #[arg(long, env = "COORDINATOR_ROOT", value_parser = path, value_name = "DIR")]
     coordinator_root: Option<PathBuf>,
 
+    /// Seconds that an MCP server may take to start; one that ends before is refused at once
+    #[arg(
+        long,
+        env = "MCP_START_TIMEOUT_SECONDS",
+        default_value = "300",
+        value_parser = positive_seconds,
+        value_name = "SECONDS"
+    )]
+    start_timeout: Duration,
+
     /// Seconds that an MCP server may take for an answer
     #[arg(
         long,
@@ -218,6 +228,34 @@ enum Deployment {
     Prod,
 }
 
+/// Variables that mean something to the Python reference and nothing here, and what takes their place.
+const WITHOUT_EFFECT: [(&str, &str); 11] = [
+    ("S3_ACCESS_KEY_ID", "use `AWS_ACCESS_KEY_ID`"),
+    ("S3_SECRET_ACCESS_KEY", "use `AWS_SECRET_ACCESS_KEY`"),
+    ("S3_SESSION_TOKEN", "use `AWS_SESSION_TOKEN`"),
+    ("S3_TRANSFER_BACKEND", "transfers are built in"),
+    ("DATADOG_LOGGING", LOGS),
+    ("DATADOG_API_KEY", NUMBERS),
+    ("DATADOG_APP_KEY", NUMBERS),
+    ("MODAL_IDENTITY_TOKEN", KEYS),
+    ("MODAL_OIDC_ROLE_ARN", KEYS),
+    ("MODAL_IS_REMOTE", KEYS),
+    ("MODAL_SANDBOX_ID", "nothing here depends on it"),
+];
+const LOGS: &str = "logs go to standard error, as JSON lines unless `ENV` is `local`";
+const NUMBERS: &str = "numbers are at `GET /metrics`";
+const KEYS: &str = "keys of S3 come from the variables of AWS, or with the request";
+
+/// What has to be said of variables that somebody set for nothing.
+pub(crate) fn without_effect(variable: impl Fn(&str) -> Option<String>) -> Vec<String> {
+    let set = WITHOUT_EFFECT.into_iter().filter(|(name, _)| {
+        // Nobody is disappointed where something is switched off.
+        variable(name).is_some_and(|value| !matches!(value.trim(), "" | "0" | "false"))
+    });
+    set.map(|(name, instead)| format!("`{name}` has no effect: {instead}"))
+        .collect()
+}
+
 /// Settings that cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum SettingsError {
@@ -254,6 +292,7 @@ impl Options {
         s3.progress_interval = self.s3_progress_interval;
         let mut gateway = GatewayOptions {
             schema_cleanup: self.schema_cleanup,
+            start_timeout: self.start_timeout,
             ..GatewayOptions::default()
         };
         if let Some(limit) = self.mcp_timeout {
@@ -356,5 +395,40 @@ mod tests {
     #[test]
     fn the_flags_are_consistent() {
         Options::command().debug_assert();
+    }
+
+    #[test]
+    fn a_subsystem_lies_below_the_root_of_the_machine_under_its_name() {
+        let settings = |args: &[&str]| {
+            let args = [&["archipelago-env"], args].concat();
+            Options::try_parse_from(args)
+                .unwrap()
+                .into_settings()
+                .unwrap()
+        };
+        let named = settings(&[
+            "--filesystem-subsystem-name",
+            "files",
+            "--apps-data-root",
+            "/elsewhere/data",
+        ]);
+        assert_eq!(named.filesystem.root, PathBuf::from("/files"));
+        assert_eq!(named.apps_data.name, ".apps_data");
+        assert_eq!(named.apps_data.root, PathBuf::from("/elsewhere/data"));
+    }
+
+    #[test]
+    fn what_is_set_for_nothing_is_said_by_name_and_without_its_value() {
+        let said = without_effect(|name| match name {
+            "S3_ACCESS_KEY_ID" => Some("AKIA".to_owned()),
+            "DATADOG_LOGGING" => Some("false".to_owned()),
+            "MODAL_SANDBOX_ID" => Some(String::new()),
+            _ => None,
+        });
+        assert_eq!(
+            said,
+            ["`S3_ACCESS_KEY_ID` has no effect: use `AWS_ACCESS_KEY_ID`"]
+        );
+        assert_eq!(without_effect(|_| Some("x".to_owned())).len(), 11);
     }
 }

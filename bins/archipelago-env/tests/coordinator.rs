@@ -208,6 +208,14 @@ async fn an_event_happens_once_and_its_actions_in_order() {
             .unwrap()
             .contains("`ann`")
     );
+    let metrics = env.get("/metrics").await.text().await.unwrap();
+    for line in [
+        r#"archipelago_actions_total{type="call_mcp_tool",status="completed"} 2"#,
+        r#"archipelago_actions_total{type="invoke_agent",status="failed"} 1"#,
+        r#"archipelago_action_seconds_count{type="invoke_agent"} 1"#,
+    ] {
+        assert!(metrics.contains(line), "{line}\n{metrics}");
+    }
     let chained = ended(&env, "chained").await;
     assert_eq!(chained["status"], "failed");
     assert_eq!(
@@ -338,6 +346,83 @@ async fn a_snapshot_waits_for_actions_and_looks_at_the_triggers_once_more() {
 }
 
 #[tokio::test]
+async fn events_happen_side_by_side_and_layers_wait_for_them_too() {
+    let machine = tempfile::tempdir().unwrap();
+    let env = Env::start_with(|command| {
+        command
+            .env("ROOTFS_ROOT", machine.path())
+            .env("ROOTFS_MARKER", machine.path().join("etc/marker"));
+    })
+    .await;
+    let hang = json!([{"type": "call_mcp_tool", "action_id": "h", "actor_id": "coordinator", "tool_name": "hang"}]);
+    applied(
+        &env,
+        json!({"enabled": true, "run_id": "r", "checkpoints": [{"type": "tool_call"}], "events": [
+            event("hangs", seen("echo"), hang),
+            event("goes-on", json!({"type": "physical_time_elapsed", "after_seconds": 0}), json!([])),
+        ]}),
+    )
+    .await;
+    let session = env.mcp_session("/mcp/").await;
+    call(&env, &session, "echo", json!({})).await;
+    assert_eq!(ended(&env, "goes-on").await["status"], "completed");
+    assert_eq!(occurrence(&env, "hangs").unwrap()["status"], "running");
+
+    applied(
+        &env,
+        json!({"enabled": true, "run_id": "r2", "checkpoints": [], "events": [
+            event("last", seen("echo"), json!([echo("a")])),
+        ]}),
+    )
+    .await;
+    assert_eq!(env.post("/data/rootfs/baseline", "").await.status(), 200);
+    call(&env, &session, "echo", json!({})).await;
+    assert!(occurrence(&env, "last").is_none());
+    let layer = env.post("/data/rootfs/layer", "").await;
+    assert_eq!(layer.status(), 200);
+    assert_eq!(occurrence(&env, "last").unwrap()["status"], "completed");
+    // The marker is no part of the machine, wherever it lies.
+    let names: Vec<String> = members(&layer.bytes().await.unwrap()).into_keys().collect();
+    assert!(!names.contains(&"etc/marker".to_owned()), "{names:?}");
+}
+
+#[tokio::test]
+async fn its_directory_may_lie_elsewhere_and_calls_are_logged_with_who_says_to_have_made_them() {
+    let home = tempfile::tempdir().unwrap();
+    let root = home.path().join("state");
+    let env = Env::start_with(|command| {
+        command.env("COORDINATOR_ROOT", &root);
+    })
+    .await;
+    applied(&env, json!({"enabled": true, "run_id": "r"})).await;
+    let session = env.mcp_session("/mcp/").await;
+    let request = env
+        .http
+        .post(env.at("/mcp/"))
+        .header("accept", "application/json, text/event-stream")
+        .header("mcp-session-id", &session)
+        .header("x-agent-id", "agent-seven")
+        .header("x-orchestrator-version", "1.2")
+        .bearer_auth("coordinator")
+        .json(&json!({"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": {"name": "echo", "arguments": {}}}));
+    assert_eq!(request.send().await.unwrap().status(), 200);
+    let text = std::fs::read_to_string(root.join("checkpoint_observations/mcp_calls.jsonl"));
+    let line: Value = serde_json::from_str(text.unwrap().trim()).unwrap();
+    assert_eq!(line["actor_id"], "target_agent", "no claim is believed");
+    assert!(!line.to_string().contains("agent-seven"));
+    until("the call is logged", || {
+        env.log().lines().any(|line| {
+            line.contains("a tool call is recorded")
+                && line.contains("agent-seven")
+                && line.contains("1.2")
+        })
+    })
+    .await;
+    assert!(!state(&env).exists());
+    assert!(members(&env.snapshot().await).is_empty());
+}
+
+#[tokio::test]
 async fn an_end_does_not_wait_for_actions_that_hang() {
     let mut env = Env::start().await;
     let hang = json!([{"type": "call_mcp_tool", "action_id": "h", "actor_id": "coordinator", "tool_name": "hang"}, echo("never")]);
@@ -437,12 +522,18 @@ async fn a_directory_that_is_a_link_is_refused_and_a_second_try_works() {
     // The servers serve already.
     let session = env.mcp_session("/mcp/").await;
     std::fs::remove_file(state(&env)).unwrap();
-    applied(&env, config.clone()).await;
+    let (status, answer) = apply(&env, config.clone()).await;
+    assert_eq!(status, 200, "{answer}");
+    assert!(
+        answer["duration_ms"].as_f64().unwrap() > 0.0,
+        "it has started"
+    );
     call(&env, &session, "echo", json!({})).await;
     assert_eq!(calls(&env).len(), 1);
     // The same again restarts nothing.
     let (_, answer) = apply(&env, config).await;
     assert_eq!(answer["duration_ms"], 0.0);
+    assert!(env.log().contains("the coordinator does not start"));
     call(&env, &session, "echo", json!({})).await;
     assert_eq!(calls(&env)[1]["sequence"], 2);
 }

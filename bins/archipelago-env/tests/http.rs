@@ -43,7 +43,11 @@ async fn the_description() {
     let api: Value = env.get("/openapi.json").await.json().await.unwrap();
     assert_eq!(api["openapi"], "3.1.0");
     assert_eq!(api["info"]["title"], "Archipelago Environment Gateway");
+    assert_eq!(api["info"]["version"], "0.1.0");
     assert!(api["components"]["schemas"]["AppsConfig"].is_object());
+    let proxy = api["paths"]["/rest/{service}/{path}"].as_object().unwrap();
+    assert_eq!(proxy.len(), 7);
+    assert_eq!(api["paths"].get("/mcp"), None);
     for path in ["/docs", "/redoc"] {
         let page = env.get(path).await;
         assert_eq!(page.headers()["content-type"], "text/html; charset=utf-8");
@@ -300,6 +304,81 @@ async fn servers_start_serve_and_stay() {
     until("the servers end", || support::descendants(id).is_empty()).await;
 }
 
+/// Applies a configuration.
+async fn applied(env: &Env, servers: Value) -> Value {
+    let body = json!({"mcpServers": servers}).to_string();
+    let response = env.post("/apps", body).await;
+    let status = response.status();
+    let answer: Value = response.json().await.unwrap();
+    assert_eq!(status, 200, "{answer}");
+    answer
+}
+
+#[tokio::test]
+async fn a_caller_that_goes_away_does_not_stop_its_configuration() {
+    let env = Env::start().await;
+    let mut slow = stub_server();
+    let script = format!("sleep 1; {}", slow["args"][1].as_str().unwrap());
+    slow["args"][1] = json!(script);
+    let body = json!({"mcpServers": {"slow": slow}}).to_string();
+    let asked = env.http.post(env.at("/apps")).body(body).send();
+    let given_up = tokio::time::timeout(std::time::Duration::from_millis(300), asked).await;
+    assert!(given_up.is_err());
+    let id = env.id();
+    until("its server has been started", || {
+        !support::descendants(id).is_empty()
+    })
+    .await;
+    for _ in 0..500 {
+        let state: Value = env.get("/apps").await.json().await.unwrap();
+        if state["servers"][0]["state"] == "ready" {
+            return;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    }
+    panic!("the configuration was not applied: {}", env.log());
+}
+
+#[tokio::test]
+async fn what_servers_write_to_stderr_is_logged_under_their_names() {
+    let env = Env::start().await;
+    let mut loud = stub_server();
+    let script = format!(
+        "echo 'reading the mail' >&2; {}",
+        loud["args"][1].as_str().unwrap()
+    );
+    loud["args"][1] = json!(script);
+    applied(&env, json!({"mail": loud, "other": stub_server()})).await;
+    until("the line is logged", || {
+        env.log()
+            .lines()
+            .any(|line| line.contains("reading the mail") && line.contains("server=mail"))
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn servers_have_the_time_of_the_settings() {
+    let env = Env::with(&[
+        ("MCP_GATEWAY_SSE_READ_TIMEOUT_SECONDS", "0.5"),
+        ("MCP_START_TIMEOUT_SECONDS", "2"),
+    ])
+    .await;
+    applied(&env, json!({"stub": stub_server()})).await;
+    let session = env.mcp_session("/mcp/").await;
+    let call = json!({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {"name": "hang", "arguments": {}}});
+    let (_, answer) = env.mcp("/mcp/", Some(&session), call).await;
+    assert!(answer.contains("within 0.5 s (call_timeout)"), "{answer}");
+
+    let silent = json!({"transport": "stdio", "command": "sleep", "args": ["600"]});
+    let body = json!({"mcpServers": {"silent": silent}}).to_string();
+    let response = env.post("/apps", body).await;
+    assert_eq!(response.status(), 503);
+    let answer: Value = response.json().await.unwrap();
+    let reason = answer["detail"]["details"]["silent"]["error"].as_str();
+    assert!(reason.unwrap().contains("2 s (start_timeout)"), "{answer}");
+}
+
 #[tokio::test]
 async fn pages_of_other_sites_are_kept_out() {
     let env = Env::start_with(|command| {
@@ -319,14 +398,30 @@ async fn pages_of_other_sites_are_kept_out() {
             .body(r#"{"mcpServers":{}}"#);
         assert_eq!(request.send().await.unwrap().status(), status, "{origin}");
     }
+    // A page whose own name leads here sends no `Origin` when it reads.
+    for (path, host, status) in [
+        ("/apps", "evil.example:8080", 403),
+        ("/metrics", "evil.example", 403),
+        ("/rest/mail/inbox", "evil.example", 403),
+        ("/apps", "env.example:8080", 200),
+        ("/apps", "localhost", 200),
+        ("/health", "evil.example", 200),
+        ("/", "evil.example", 200),
+    ] {
+        let request = env.http.get(env.at(path)).header("host", host);
+        let response = request.send().await.unwrap();
+        assert_eq!(response.status(), status, "{path} {host}");
+        if status == 403 {
+            let body: Value = response.json().await.unwrap();
+            let detail = body["detail"].as_str().unwrap();
+            assert!(detail.contains("(allowed_hosts)"), "{detail}");
+        }
+    }
 }
 
 #[tokio::test]
 async fn a_token_is_asked_for_where_one_is_set() {
-    let env = Env::start_with(|command| {
-        command.env("ENV_AUTH_TOKEN", "hush-hush");
-    })
-    .await;
+    let env = Env::with(&[("ENV_AUTH_TOKEN", "hush-hush")]).await;
     assert_eq!(env.get("/health").await.status(), 200);
     assert_eq!(env.get("/").await.status(), 200);
     for path in ["/apps", "/openapi.json", "/mcp/", "/nope"] {
@@ -343,10 +438,7 @@ async fn a_token_is_asked_for_where_one_is_set() {
 
 #[tokio::test]
 async fn every_endpoint_asks_for_the_token() {
-    let env = Env::start_with(|command| {
-        command.env("ENV_AUTH_TOKEN", "hush-hush");
-    })
-    .await;
+    let env = Env::with(&[("ENV_AUTH_TOKEN", "hush-hush")]).await;
     let described = env
         .http
         .get(env.at("/openapi.json"))

@@ -79,6 +79,7 @@ async fn settings_that_cannot_be_used() {
         ("LIFECYCLE_HOOK_TIMEOUT_SECONDS", "soon"),
         ("LIFECYCLE_HOOK_TIMEOUT_SECONDS", "-1"),
         ("MCP_GATEWAY_SSE_READ_TIMEOUT_SECONDS", "0"),
+        ("MCP_START_TIMEOUT_SECONDS", "never"),
         ("GATEWAY_SCHEMA_CLEANUP", "perhaps"),
         ("SNAPSHOT_UPLOAD_TIMEOUT_FLOOR_SECONDS", "none"),
         ("SNAPSHOT_UPLOAD_MIN_THROUGHPUT_MIB_S", "inf"),
@@ -106,12 +107,32 @@ async fn settings_that_cannot_be_used() {
 }
 
 #[tokio::test]
+async fn variables_without_effect_are_named_at_the_start() {
+    let env = Env::with(&[
+        ("S3_SECRET_ACCESS_KEY", "very-secret"),
+        ("DATADOG_API_KEY", "also-secret"),
+        ("DATADOG_LOGGING", "false"),
+        ("MODAL_IS_REMOTE", "1"),
+    ])
+    .await;
+    let log = env.log();
+    for said in [
+        "`S3_SECRET_ACCESS_KEY` has no effect: use `AWS_SECRET_ACCESS_KEY`",
+        "`DATADOG_API_KEY` has no effect: numbers are at `GET /metrics`",
+        "`MODAL_IS_REMOTE` has no effect",
+    ] {
+        assert!(log.contains(said), "{said}\n{log}");
+    }
+    assert!(!log.contains("DATADOG_LOGGING"), "{log}");
+    assert!(!log.contains("very-secret") && !log.contains("also-secret"));
+}
+
+#[tokio::test]
 async fn subsystems_have_the_names_of_the_settings() {
-    let env = Env::start_with(|command| {
-        command
-            .env("FILESYSTEM_SUBSYSTEM_NAME", "files")
-            .env("APPS_DATA_SUBSYSTEM_NAME", "state");
-    })
+    let env = Env::with(&[
+        ("FILESYSTEM_SUBSYSTEM_NAME", "files"),
+        ("APPS_DATA_SUBSYSTEM_NAME", "state"),
+    ])
     .await;
     for (subsystem, right) in [("files", 200), ("state/x", 200), ("filesystem", 400)] {
         let archive = support::tar_gz(&[("a", b"a")]);
@@ -153,10 +174,7 @@ async fn logs_are_lines_for_people_or_json() {
     env.get("/apps").await;
     let seen = |env: &Env| env.log().contains("/apps");
     until("the request is logged", || seen(&env)).await;
-    let env = Env::start_with(|command| {
-        command.env("ENV", "prod");
-    })
-    .await;
+    let env = Env::with(&[("ENV", "prod")]).await;
     env.get("/apps").await;
     until("the request is logged", || seen(&env)).await;
     let log = env.log();

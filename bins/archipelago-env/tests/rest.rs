@@ -49,6 +49,10 @@ async fn application() -> String {
                 let first = pieces.next().await.unwrap().unwrap();
                 return Response::new(Body::from(first));
             }
+            "/mcp" => {
+                let body = axum::body::to_bytes(body, 1 << 20).await.unwrap();
+                return mcp(&body);
+            }
             "/away" => {
                 return Response::builder()
                     .status(302)
@@ -89,6 +93,24 @@ async fn application() -> String {
     url
 }
 
+/// The MCP side of the application: no tools.
+fn mcp(body: &[u8]) -> Response {
+    let message: Value = serde_json::from_slice(body).unwrap_or_default();
+    let result = match message["method"].as_str().unwrap_or_default() {
+        "initialize" => json!({"protocolVersion": "2025-06-18", "capabilities": {"tools": {}},
+            "serverInfo": {"name": "application", "version": "1"}}),
+        "tools/list" => json!({"tools": []}),
+        _ => {
+            return Response::builder().status(202).body(Body::empty()).unwrap();
+        }
+    };
+    let answer = json!({"jsonrpc": "2.0", "id": message["id"], "result": result});
+    Response::builder()
+        .header("content-type", "application/json")
+        .body(Body::from(answer.to_string()))
+        .unwrap()
+}
+
 async fn with_services() -> Env {
     let url = application().await;
     let env = Env::start().await;
@@ -97,6 +119,7 @@ async fn with_services() -> Env {
     drop(nobody);
     let config = json!({"mcpServers": {
         "mail box": {"transport": "rest", "url": format!("{url}/mcp"), "serve_mcp_tools": false},
+        "both": {"transport": "http", "url": format!("{url}/mcp?key=1")},
         "gone": {"transport": "rest", "url": nowhere, "serve_mcp_tools": false},
         "files": {"transport": "rest", "command": "true", "serve_mcp_tools": false},
     }});
@@ -138,6 +161,9 @@ async fn requests_pass_through_as_they_are() {
     assert_eq!(header(&said, "x-private"), None);
     assert!(header(&said, "host").unwrap().starts_with("127.0.0.1:"));
 
+    // A server that serves tools has its other side too.
+    let both: Value = env.get("/rest/both/v1").await.json().await.unwrap();
+    assert_eq!(both["target"], "/v1");
     let plain: Value = env.get("/rest/mail%20box/").await.json().await.unwrap();
     assert_eq!(
         (&plain["target"], &plain["body"]),
@@ -325,7 +351,33 @@ async fn only_signed_requests_get_through() {
         signed.send("/apps", "/apps", "n2", 290, apps, apps).await.0,
         200
     );
+    // What is signed of a path is what its percent signs mean.
+    let (status, answer) = signed
+        .send(
+            "/data%2Frootfs/b%61seline",
+            "/data/rootfs/baseline",
+            "n6",
+            0,
+            b"",
+            b"",
+        )
+        .await;
+    assert_eq!((status, answer), (404, json!({"detail": "Not Found"})));
     let env = &signed.env;
+    for (name, value) in [
+        ("x-studio-timestamp", "soon"),
+        ("x-studio-signature", "not base64!"),
+        ("x-studio-signature", "QUJD"),
+        ("x-studio-nonce", ""),
+    ] {
+        let mut request = env.http.post(env.at("/apps"));
+        for known in ["x-studio-timestamp", "x-studio-signature", "x-studio-nonce"] {
+            let value = if known == name { value } else { "1" };
+            request = request.header(known, value);
+        }
+        let answer = request.send().await.unwrap();
+        assert_eq!(answer.status(), 403, "{name}: {value}");
+    }
     for (path, status) in [
         ("/health", 200),
         ("/", 200),

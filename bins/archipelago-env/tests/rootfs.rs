@@ -98,6 +98,9 @@ async fn what_changed_since_the_baseline_comes_as_a_layer() {
         ]
     );
     assert_eq!(layer["etc/new"], b"etc/new");
+    let counted = r#"archipelago_moved_files_total{direction="layer",peer="client"} 6"#;
+    let metrics = env.get("/metrics").await.text().await.unwrap();
+    assert!(metrics.contains(counted), "{metrics}");
 
     // A second baseline moves the moment on.
     next_tick().await;

@@ -14,6 +14,7 @@ async fn main() -> anyhow::Result<()> {
         root,
         writable: false,
         expose_physical_paths: false,
+        injected_errors: None,
         limits: Limits::default(),
     })?;
     let (server_end, client_end) = tokio::io::duplex(64 * 1024);

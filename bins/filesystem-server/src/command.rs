@@ -11,6 +11,9 @@ use crate::{FilesystemServer, Limits, Settings};
 /// The root when nothing says otherwise: where worlds lie in the container.
 const DEFAULT_ROOT: &str = "/filesystem";
 
+/// Where private data of servers lies when nothing says otherwise.
+const DEFAULT_DATA: &str = "/.apps_data";
+
 /// MCP file server for worlds, over stdio: shows the files of one directory, and lets them be changed if asked to.
 #[derive(Debug, Parser)]
 #[command(name = "filesystem-server", version)]
@@ -108,7 +111,7 @@ async fn serve(server: FilesystemServer) -> anyhow::Result<()> {
 }
 
 fn settings(flags: Flags, variable: impl Fn(&str) -> Option<OsString>) -> Settings {
-    let root_variable = |name: &str| {
+    let path_variable = |name: &str| {
         variable(name)
             .filter(|value| !value.is_empty())
             .map(PathBuf::from)
@@ -123,33 +126,29 @@ fn settings(flags: Flags, variable: impl Fn(&str) -> Option<OsString>) -> Settin
                 )
             })
     };
-    let LimitFlags {
-        max_text_bytes,
-        max_image_bytes,
-        max_result_bytes,
-        max_listed_entries,
-        max_scanned_entries,
-        max_search_depth,
-        max_scan_time,
-        max_concurrent_calls,
-    } = flags.limits;
+    let limits = flags.limits;
+    let state = path_variable("STATE_LOCATION").unwrap_or_else(|| {
+        let data = path_variable("APPS_DATA_ROOT").unwrap_or_else(|| PathBuf::from(DEFAULT_DATA));
+        data.join("filesystem-server")
+    });
     Settings {
         root: flags
             .root
-            .or_else(|| root_variable("APP_FS_ROOT"))
-            .or_else(|| root_variable("FILESYSTEM_ROOT"))
+            .or_else(|| path_variable("APP_FS_ROOT"))
+            .or_else(|| path_variable("FILESYSTEM_ROOT"))
             .unwrap_or_else(|| PathBuf::from(DEFAULT_ROOT)),
         writable: flags.writable || is_on("FILESYSTEM_WRITABLE"),
         expose_physical_paths: is_on("EXPOSE_PHYSICAL_PATHS"),
+        injected_errors: Some(state.join(".config/injected_errors.json")),
         limits: Limits {
-            max_text_bytes,
-            max_image_bytes,
-            max_result_bytes,
-            max_listed_entries,
-            max_scanned_entries,
-            max_search_depth,
-            max_scan_time: Duration::from_secs(max_scan_time),
-            max_concurrent_calls,
+            max_text_bytes: limits.max_text_bytes,
+            max_image_bytes: limits.max_image_bytes,
+            max_result_bytes: limits.max_result_bytes,
+            max_listed_entries: limits.max_listed_entries,
+            max_scanned_entries: limits.max_scanned_entries,
+            max_search_depth: limits.max_search_depth,
+            max_scan_time: Duration::from_secs(limits.max_scan_time),
+            max_concurrent_calls: limits.max_concurrent_calls,
         },
     }
 }

@@ -15,6 +15,7 @@
 
 mod command;
 mod files;
+mod injected;
 mod limits;
 mod root;
 mod server;

@@ -15,6 +15,7 @@ use serde_json::json;
 use tokio::sync::Semaphore;
 
 use crate::{
+    injected::InjectedErrors,
     limits::Limits,
     root::Root,
     tools::{self, Call, Effect, Output, TOOLS, ToolError, ToolSpec},
@@ -29,6 +30,8 @@ pub struct Settings {
     pub writable: bool,
     /// Whether messages name physical paths instead of virtual ones (§2.8).
     pub expose_physical_paths: bool,
+    /// File with rules by which calls fail on purpose, once it is there (§1.6).
+    pub injected_errors: Option<PathBuf>,
     /// Bounds of each call.
     pub limits: Limits,
 }
@@ -54,6 +57,7 @@ struct Shared {
     root: Root,
     writable: bool,
     limits: Limits,
+    injected: Option<InjectedErrors>,
     /// One permit per call at work.
     permits: Arc<Semaphore>,
     /// As `tools/list` shows them.
@@ -70,6 +74,7 @@ impl FilesystemServer {
             root: path,
             writable,
             expose_physical_paths,
+            injected_errors,
             limits,
         } = settings;
         let root = match Root::new(&path, expose_physical_paths) {
@@ -87,6 +92,7 @@ impl FilesystemServer {
                 root,
                 writable,
                 limits,
+                injected: injected_errors.map(InjectedErrors::new),
                 permits,
                 listed,
             }),
@@ -163,7 +169,13 @@ impl ServerHandler for FilesystemServer {
                 limits: &shared.limits,
                 cancelled: context.ct,
             };
-            let outcome = tools::check(tool.parameters, request.arguments.unwrap_or_default())
+            let arguments = request.arguments.unwrap_or_default();
+            let injected = shared.injected.as_ref();
+            if let Some(message) = injected.and_then(|one| one.failure(tool.name, &arguments)) {
+                let text = format!("Internal error: {message}");
+                return CallToolResult::error(vec![ContentBlock::text(text)]);
+            }
+            let outcome = tools::check(tool.parameters, arguments)
                 .and_then(|arguments| (tool.run)(&call, arguments));
             result(tool, outcome, shared.limits.max_result_bytes)
         })

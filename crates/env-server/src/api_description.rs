@@ -7,11 +7,13 @@ mod s3;
 use axum::Json;
 use axum::response::Html;
 use formats::apps::{AppsApplied, AppsConfig};
+use mcp_gateway::AppsState;
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, SchemaGenerator};
 use serde_json::{Value, json};
 
 use crate::data::{Populated, SnapshotRequest};
+use crate::rest;
 
 /// A page without anything from elsewhere that shows `/openapi.json`.
 pub(crate) async fn page() -> Html<&'static str> {
@@ -76,6 +78,7 @@ fn description() -> Value {
                 "responses": {"200": text_answer("Lines of name, labels and number")},
             }},
             "/apps": apps,
+            "/rest/{service}/{path}": rest_path(&mut schemas),
             "/data/populate": populate,
             "/data/snapshot": snapshot,
         },
@@ -93,10 +96,7 @@ fn apps_path(schemas: &mut SchemaGenerator) -> Value {
         "get": {
             "summary": "The configuration without its secrets, and how each MCP server is",
             "operationId": "apps_state",
-            "responses": {"200": {
-                "description": "The state",
-                "content": {"application/json": {"schema": {"type": "object"}}},
-            }},
+            "responses": {"200": answer::<AppsState>(schemas, "The state")},
         },
         "post": {
             "summary": "Configure the MCP servers, or change them while they run",
@@ -114,6 +114,38 @@ fn apps_path(schemas: &mut SchemaGenerator) -> Value {
             },
         },
     })
+}
+
+/// All methods of the proxy, which are one and the same.
+fn rest_path(schemas: &mut SchemaGenerator) -> Value {
+    let parameter = |name: &str, description: &str| {
+        json!({
+            "name": name,
+            "in": "path",
+            "required": true,
+            "description": description,
+            "schema": {"type": "string"},
+        })
+    };
+    let mut operation = json!({
+        "summary": "Pass a request on to an application server, and its answer back, as they are",
+        "parameters": [
+            parameter("service", "The name of the server in the configuration"),
+            parameter("path", "The path on the host of its `url`; the query follows as it came"),
+        ],
+        "responses": {
+            "404": answer::<ErrorBody>(schemas, "There is no server of that name with a `url`"),
+            "502": answer::<ErrorBody>(schemas, "The server cannot be reached"),
+            "504": answer::<ErrorBody>(schemas, "The server did not answer in time"),
+            "default": {"description": "The answer of the server"},
+        },
+    });
+    let methods = rest::METHODS.split(", ").map(|method| {
+        let method = method.to_lowercase();
+        operation["operationId"] = json!(format!("rest_{method}"));
+        (method, operation.clone())
+    });
+    Value::Object(methods.collect())
 }
 
 fn populate_path(schemas: &mut SchemaGenerator) -> Value {
@@ -213,21 +245,32 @@ fn text_answer(description: &str) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::collections::BTreeSet;
+
     use crate::routes::METHODS;
 
     #[test]
     fn every_route_is_described_and_every_reference_leads_somewhere() {
         let description = description();
         let undescribed = ["/docs", "/redoc", "/openapi.json"];
-        for (path, methods) in METHODS
-            .iter()
+        let served: BTreeSet<(String, String)> = METHODS
+            .into_iter()
+            .chain([("/rest/{service}/{path}", rest::METHODS)])
             .filter(|(path, _)| !undescribed.contains(path))
-        {
-            for method in methods.split(", ") {
-                let operation = &description["paths"][path][method.to_lowercase()];
-                assert!(operation.is_object(), "{method} {path}");
-            }
-        }
+            .flat_map(|(path, methods)| {
+                let methods = methods.split(", ").map(str::to_lowercase);
+                methods.map(|method| (path.to_owned(), method))
+            })
+            .collect();
+        let paths = description["paths"].as_object().unwrap();
+        let described: BTreeSet<(String, String)> = paths
+            .iter()
+            .flat_map(|(path, methods)| {
+                let methods = methods.as_object().unwrap().keys();
+                methods.map(|method| (path.clone(), method.clone()))
+            })
+            .collect();
+        assert_eq!(described, served);
         let text = description.to_string();
         let references: Vec<&str> = text
             .split("\"$ref\":\"#")

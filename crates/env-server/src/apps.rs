@@ -44,8 +44,8 @@ async fn apply(
         .map_err(|_| refused(ApplyError::Busy(started.elapsed())))?;
     let gateway = &environment.gateway;
     let given = config.coordinator_config.clone();
-    let applied = gateway.apply(config).await.map_err(refused)?;
-    environment
+    let mut applied = gateway.apply(config).await.map_err(refused)?;
+    let is_new = environment
         .coordinator
         .configure(coordinator, given.as_ref(), gateway)
         .await
@@ -53,6 +53,10 @@ async fn apply(
             tracing::error!(%error, "the coordinator does not start");
             ApiError::internal(error.to_string())
         })?;
+    // Exactly 0 says that nothing had to change.
+    if is_new || applied.duration_ms > 0.0 {
+        applied.duration_ms = started.elapsed().as_secs_f64() * 1000.0;
+    }
     tracing::info!(servers = ?applied.servers, milliseconds = applied.duration_ms, "the configuration is applied");
     Ok(applied)
 }

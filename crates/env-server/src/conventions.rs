@@ -1,7 +1,6 @@
 //! How this interface treats paths and methods it does not have (`spec/environment.md` §2).
 
 use axum::extract::Request;
-use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
 use http::{HeaderValue, Method, StatusCode, header};
 
@@ -9,47 +8,40 @@ use crate::error::ApiError;
 use crate::rest;
 use crate::routes::METHODS;
 
-/// Answers what is no route of ours: 404, 405 with `Allow`, or 307 to the same path with or without
-/// its last slash. `HEAD` is not implied by `GET`. `/mcp` has rules of its own.
-pub(crate) async fn conventions(request: Request, next: Next) -> Response {
+/// The answer to what is no route of ours: 404, 405 with `Allow`, or 307 to the same path with or
+/// without its last slash. `HEAD` is not implied by `GET`. `/mcp` has rules of its own.
+pub(crate) fn no_route(request: &Request) -> Option<Response> {
     let path = request.uri().path();
-    if path == "/mcp" {
-        return next.run(request).await;
+    if path == "/mcp" || path == "/mcp/" {
+        return None;
     }
     if let Some(rest) = path.strip_prefix("/rest/").filter(|rest| !rest.is_empty()) {
         if !allows(rest::METHODS, request.method()) {
-            return not_allowed(rest::METHODS);
+            return Some(not_allowed(rest::METHODS));
         }
         // The root of a service ends with a slash, as on its own host.
-        if !rest.contains('/')
-            && let Some(location) = location(&request, &format!("{path}/"))
-        {
-            return redirect(location);
-        }
-        return next.run(request).await;
+        let bare = !rest.contains('/');
+        let location = bare
+            .then(|| location(request, &format!("{path}/")))
+            .flatten();
+        return location.map(redirect);
     }
-    if let Some(rest) = path.strip_prefix("/mcp/") {
-        if rest.is_empty() {
-            return next.run(request).await;
-        }
-        return (StatusCode::NOT_FOUND, "Not Found").into_response();
+    if path.starts_with("/mcp/") {
+        return Some((StatusCode::NOT_FOUND, "Not Found").into_response());
     }
     if let Some(methods) = methods(path) {
-        if allows(methods, request.method()) {
-            return next.run(request).await;
-        }
-        return not_allowed(methods);
+        return (!allows(methods, request.method())).then(|| not_allowed(methods));
     }
     let other = match path.strip_suffix('/') {
         Some(bare) => bare.to_owned(),
         None => format!("{path}/"),
     };
     if methods(&other).is_some()
-        && let Some(location) = location(&request, &other)
+        && let Some(location) = location(request, &other)
     {
-        return redirect(location);
+        return Some(redirect(location));
     }
-    ApiError::not_found().into_response()
+    Some(ApiError::not_found().into_response())
 }
 
 fn not_allowed(methods: &'static str) -> Response {

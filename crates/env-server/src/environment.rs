@@ -25,7 +25,7 @@ pub(crate) struct Inner {
     pub(crate) placing: Mutex<()>,
     /// The client of the REST proxy.
     pub(crate) rest: reqwest::Client,
-    pub(crate) metrics: Metrics,
+    pub(crate) metrics: Arc<Metrics>,
     pub(crate) coordinator: Arc<Coordinator>,
     /// Held while `/apps` is at work, so that servers and coordinator belong together.
     pub(crate) configuring: tokio::sync::Mutex<()>,
@@ -35,14 +35,15 @@ pub(crate) struct Inner {
 
 impl Environment {
     pub(crate) fn new(settings: Settings, gateway: Gateway) -> Self {
-        let coordinator = Arc::new(Coordinator::new(&settings));
+        let metrics = Arc::new(Metrics::new());
+        let coordinator = Arc::new(Coordinator::new(&settings, metrics.clone()));
         gateway.observe_tool_calls(coordinator.clone());
         Self(Arc::new(Inner {
             coordinator,
             configuring: tokio::sync::Mutex::default(),
             transfers: Arc::new(Semaphore::new(settings.data.max_transfers)),
             rest: rest::client(settings.rest_connect, settings.rest_silence),
-            metrics: Metrics::new(),
+            metrics,
             populate_jobs: Arc::new(Jobs::new("populate", settings.data.max_jobs)),
             snapshot_jobs: Arc::new(Jobs::new("snapshot", settings.data.max_jobs)),
             settings,

@@ -6,6 +6,8 @@
 //! | `archipelago_http_request_seconds` | histogram, until the answer begins | `route` |
 //! | `archipelago_moved_bytes_total`, `archipelago_moved_files_total` | counter | `direction`, `peer` |
 //! | `archipelago_transfer_seconds` | histogram | `direction`, `peer` |
+//! | `archipelago_actions_total` | counter of the coordinator's actions | `type`, `status` |
+//! | `archipelago_action_seconds` | histogram | `type` |
 //! | `archipelago_servers` | gauge | |
 //! | `archipelago_mcp_sessions` | gauge | |
 //! | `archipelago_memory_peak_bytes` | gauge: of the container where it is known, else of the process | |
@@ -48,6 +50,8 @@ impl std::fmt::Debug for Metrics {
 pub(crate) enum Direction {
     Populate,
     Snapshot,
+    /// What changed on the machine.
+    Layer,
 }
 
 impl Metrics {
@@ -108,6 +112,7 @@ impl Metrics {
         let direction = match direction {
             Direction::Populate => "populate",
             Direction::Snapshot => "snapshot",
+            Direction::Layer => "layer",
         };
         metrics::with_local_recorder(&self.recorder, || {
             counter!("archipelago_moved_files_total", "direction" => direction, "peer" => peer)
@@ -116,6 +121,14 @@ impl Metrics {
                 .increment(bytes);
             histogram!("archipelago_transfer_seconds", "direction" => direction, "peer" => peer)
                 .record(took);
+        });
+    }
+
+    /// An action of the coordinator that has ended: `completed`, `failed` or `skipped`.
+    pub(crate) fn action(&self, kind: &'static str, status: &'static str, took: Duration) {
+        metrics::with_local_recorder(&self.recorder, || {
+            counter!("archipelago_actions_total", "type" => kind, "status" => status).increment(1);
+            histogram!("archipelago_action_seconds", "type" => kind).record(took);
         });
     }
 }

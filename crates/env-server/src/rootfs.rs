@@ -4,6 +4,7 @@ use std::fs::{DirBuilder, OpenOptions};
 use std::io::{self, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::time::Instant;
 
 use axum::Json;
 use axum::body::Body;
@@ -19,6 +20,7 @@ use tokio::sync::OwnedSemaphorePermit;
 use crate::data::{permit, transfer};
 use crate::environment::Environment;
 use crate::error::ApiError;
+use crate::metrics::Direction;
 use crate::settings::Settings;
 
 /// Never part of a layer: what the kernel makes up, what does not last, and the world itself, which has
@@ -113,11 +115,16 @@ impl Layer {
         }
     }
 
-    /// Makes the layer on a thread of its own.
-    pub(crate) fn spawn(self, permit: Option<OwnedSemaphorePermit>) -> transfer::DownloadStream {
+    /// Makes the layer for a `peer` (`client` or `s3`) on a thread of its own.
+    pub(crate) fn spawn(
+        self,
+        permit: Option<OwnedSemaphorePermit>,
+        peer: &'static str,
+    ) -> transfer::DownloadStream {
         let (writer, stream) = transfer::download(self.environment.settings.data.transfer_stall);
         tokio::task::spawn_blocking(move || {
             let _permit = permit;
+            let started = Instant::now();
             let settings = &self.environment.settings;
             let mut counted = Counted {
                 writer,
@@ -128,11 +135,15 @@ impl Layer {
             let packed = pack_layer(&settings.rootfs.root, self.since, &excluded, &mut counted);
             match &packed {
                 Ok(report) => {
-                    tracing::info!(
-                        members = report.members,
-                        bytes = report.bytes,
-                        "the layer is complete"
+                    let (members, bytes) = (report.members, report.bytes);
+                    self.environment.metrics.moved(
+                        Direction::Layer,
+                        peer,
+                        members,
+                        bytes,
+                        started.elapsed(),
                     );
+                    tracing::info!(members, bytes, "the layer is complete");
                 }
                 Err(error) => {
                     let source = std::error::Error::source(error).map(ToString::to_string);
@@ -205,6 +216,6 @@ pub(crate) async fn layer(State(environment): State<Environment>) -> Result<Resp
             "attachment; filename=\"rootfs-layer.tar.gz\"",
         ),
     ];
-    let body = Body::from_stream(layer.spawn(Some(permit)));
+    let body = Body::from_stream(layer.spawn(Some(permit), "client"));
     Ok((headers, body).into_response())
 }

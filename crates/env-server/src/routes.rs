@@ -2,18 +2,19 @@
 
 use axum::Router;
 use axum::extract::{DefaultBodyLimit, State};
-use axum::middleware::{from_fn, from_fn_with_state};
+use axum::middleware::from_fn_with_state;
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::{any, get, post};
-use http::StatusCode;
+use http::{HeaderValue, StatusCode};
 use tower_http::catch_panic::CatchPanicLayer;
-use tower_http::request_id::{MakeRequestUuid, PropagateRequestIdLayer, SetRequestIdLayer};
+use tower_http::request_id::{
+    MakeRequestId, PropagateRequestIdLayer, RequestId, SetRequestIdLayer,
+};
 
-use crate::conventions::{conventions, route};
+use crate::conventions::{no_route, route};
 use crate::environment::Environment;
-use crate::guard::guard;
 use crate::signing::signed;
-use crate::{api_description, apps, data, metrics, rest, rootfs, s3};
+use crate::{api_description, apps, data, guard, metrics, rest, rootfs, s3};
 
 /// Every path but `/mcp`, with its methods as the header `Allow` names them.
 pub(crate) const METHODS: [(&str, &str); 20] = [
@@ -75,13 +76,46 @@ pub(crate) fn router(environment: &Environment) -> Router {
         .layer(DefaultBodyLimit::disable())
         .with_state(environment.clone())
         .merge(environment.gateway.router())
-        .layer(from_fn(conventions))
-        .layer(from_fn_with_state(environment.clone(), signed))
-        .layer(from_fn_with_state(environment.clone(), guard))
+        .layer(from_fn_with_state(environment.clone(), admit))
         .layer(CatchPanicLayer::custom(panicked))
         .layer(from_fn_with_state(environment.clone(), log))
         .layer(PropagateRequestIdLayer::x_request_id())
-        .layer(SetRequestIdLayer::x_request_id(MakeRequestUuid))
+        .layer(SetRequestIdLayer::x_request_id(RandomId))
+}
+
+/// Ids that tell requests apart. They are no secrets, so they cost no call of the system as
+/// `MakeRequestUuid` does.
+#[derive(Debug, Clone, Copy)]
+struct RandomId;
+
+impl MakeRequestId for RandomId {
+    fn make_request_id<B>(&mut self, _: &http::Request<B>) -> Option<RequestId> {
+        let bytes = fastrand::u128(..).to_ne_bytes();
+        let id = uuid::Builder::from_random_bytes(bytes).into_uuid();
+        HeaderValue::from_str(&id.to_string())
+            .ok()
+            .map(RequestId::new)
+    }
+}
+
+/// Lets a request through that may be made and has a route.
+async fn admit(
+    State(environment): State<Environment>,
+    request: axum::extract::Request,
+    next: axum::middleware::Next,
+) -> Response {
+    let settings = &environment.settings;
+    if let Err(refusal) = guard::check(settings, &request) {
+        return refusal.into_response();
+    }
+    let request = match signed(settings, request).await {
+        Ok(request) => request,
+        Err(refusal) => return refusal.into_response(),
+    };
+    match no_route(&request) {
+        Some(answer) => answer,
+        None => next.run(request).await,
+    }
 }
 
 #[expect(
@@ -128,4 +162,29 @@ async fn log(
         tracing::info!(%method, path, status, milliseconds, id, "answered");
     }
     response
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::body::{Body, to_bytes};
+    use axum::extract::Request;
+    use tower::ServiceExt as _;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_panic_is_an_answer_without_its_message() {
+        let app = Router::new()
+            .route(
+                "/",
+                get(async || -> &'static str { panic!("a secret of the code") }),
+            )
+            .layer(CatchPanicLayer::custom(panicked));
+        let answer = app.oneshot(Request::new(Body::empty())).await.unwrap();
+        assert_eq!(answer.status(), StatusCode::INTERNAL_SERVER_ERROR);
+        let kind = &answer.headers()["content-type"];
+        assert_eq!(kind, "text/plain; charset=utf-8");
+        let body = to_bytes(answer.into_body(), 1000).await.unwrap();
+        assert_eq!(body, "Internal Server Error");
+    }
 }

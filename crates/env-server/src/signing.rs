@@ -9,9 +9,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use axum::body::Body;
-use axum::extract::{Request, State};
-use axum::middleware::Next;
-use axum::response::{IntoResponse as _, Response};
+use axum::extract::Request;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use ed25519_dalek::{Signature, VerifyingKey};
@@ -21,9 +19,9 @@ use sha2::{Digest as _, Sha256};
 use tokio::io::{AsyncSeekExt as _, AsyncWriteExt as _};
 use tokio_util::io::ReaderStream;
 
-use crate::environment::Environment;
 use crate::error::ApiError;
 use crate::rest::decoded;
+use crate::settings::Settings;
 
 /// How far the time of a request may be from ours.
 const WINDOW: Duration = Duration::from_secs(300);
@@ -120,23 +118,13 @@ fn is_exempt(path: &str) -> bool {
         || path.starts_with("/rest/")
 }
 
-/// Lets only signed requests through, where signatures are asked for.
-pub(crate) async fn signed(
-    State(environment): State<Environment>,
-    request: Request,
-    next: Next,
-) -> Response {
-    let settings = &environment.settings;
-    let Some(signing) = &settings.signing else {
-        return next.run(request).await;
-    };
-    if is_exempt(request.uri().path()) {
-        return next.run(request).await;
-    }
-    let limit = settings.data.max_upload_bytes;
-    match verified(signing, request, limit).await {
-        Ok(request) => next.run(request).await,
-        Err(error) => error.into_response(),
+/// The request again, where it is signed or signatures are not asked for.
+pub(crate) async fn signed(settings: &Settings, request: Request) -> Result<Request, ApiError> {
+    match &settings.signing {
+        Some(signing) if !is_exempt(request.uri().path()) => {
+            verified(signing, request, settings.data.max_upload_bytes).await
+        }
+        _ => Ok(request),
     }
 }
 

@@ -25,9 +25,19 @@ pub struct AppsConfig {
     pub coordinator_config: Option<Value>,
 }
 
-/// Servers by name, in the order of the document.
-#[derive(Debug, Clone, Default, PartialEq)]
+/// Servers by name, in the order of the document. The order is kept, and does not count when two are
+/// compared.
+#[derive(Debug, Clone, Default)]
 pub struct Servers(Vec<(String, ServerConfig)>);
+
+impl PartialEq for Servers {
+    fn eq(&self, other: &Self) -> bool {
+        self.len() == other.len()
+            && self
+                .iter()
+                .all(|(name, server)| other.get(name) == Some(server))
+    }
+}
 
 impl Servers {
     /// Name and configuration of each server, in order.
@@ -268,6 +278,17 @@ mod tests {
             r#"{"mcpServers": {"z": {"transport": "http", "url": "u"}, "a": {"transport": "stdio"}}}"#,
         );
         assert_eq!(config.mcp_servers.names().collect::<Vec<_>>(), ["z", "a"]);
+        let turned = parse(
+            r#"{"mcpServers": {"a": {"transport": "stdio"}, "z": {"transport": "http", "url": "u"}}}"#,
+        );
+        assert_eq!(config, turned);
+        for other in [
+            r#"{"mcpServers": {"z": {"transport": "http", "url": "u"}}}"#,
+            r#"{"mcpServers": {"z": {"transport": "http", "url": "v"}, "a": {"transport": "stdio"}}}"#,
+            r#"{"mcpServers": {"z": {"transport": "http", "url": "u"}, "b": {"transport": "stdio"}}}"#,
+        ] {
+            assert_ne!(config, parse(other), "{other}");
+        }
     }
 
     #[test]

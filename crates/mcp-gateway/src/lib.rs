@@ -27,6 +27,7 @@ mod state;
 mod tool_calls;
 mod view;
 
+pub use endpoint::guard::check_host;
 pub use error::{ApplyError, FailedServer};
 pub use gateway::Gateway;
 pub use options::GatewayOptions;

@@ -6,8 +6,12 @@ use std::time::Duration;
 /// How a [`Gateway`](crate::Gateway) behaves. Every limit that it knows is named here.
 #[derive(Debug, Clone)]
 pub struct GatewayOptions {
-    /// How long a server may take from its start to the answer of `initialize` and its first list.
+    /// How long a server may take from its start to the answer of `initialize`. One that ends before is
+    /// refused at once.
     pub start_timeout: Duration,
+    /// How long a server over HTTP that cannot be reached, or refuses, is tried again when a
+    /// configuration is applied; no longer than `start_timeout`.
+    pub reach_timeout: Duration,
     /// How long one forwarded request may take, progress or not.
     pub call_timeout: Duration,
     /// How long one server may take to answer a list; a slower one keeps its last known list.
@@ -74,7 +78,8 @@ impl Default for GatewayOptions {
     fn default() -> Self {
         const MIB: usize = 1024 * 1024;
         Self {
-            start_timeout: Duration::from_secs(60),
+            start_timeout: Duration::from_secs(300),
+            reach_timeout: Duration::from_secs(60),
             call_timeout: Duration::from_secs(3600),
             list_timeout: Duration::from_secs(30),
             client_answer_timeout: Duration::from_secs(600),

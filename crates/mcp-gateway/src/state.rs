@@ -1,11 +1,12 @@
 //! What a gateway shows of itself (`GET /apps`).
 
 use formats::apps::AppsConfig;
+use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
 /// The configuration that serves, and how its servers are.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct AppsState {
     /// The configuration with the values of `env`, `headers` and `auth` replaced; `null` before the
     /// first one.
@@ -17,7 +18,7 @@ pub struct AppsState {
 }
 
 /// One server of the configuration.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct ServerState {
     /// Its name.
     pub name: String,
@@ -42,12 +43,12 @@ pub struct ServerState {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub server_info: Option<Value>,
     /// Of a server with `"isolation": "session"`: that of each session that has used it.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sessions: Vec<SessionServerState>,
 }
 
 /// The server that one session has for itself.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct SessionServerState {
     /// The first eight letters of the session's id: the whole is a secret of its client.
     pub session: String,
@@ -92,7 +93,7 @@ impl ServerState {
 }
 
 /// Where a server is in its life.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum ServerPhase {

@@ -1,5 +1,6 @@
 //! Tool calls seen by the program around the gateway, and tool calls that it makes itself.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
@@ -14,6 +15,17 @@ use crate::jsonrpc::{self, Outcome, RawObject};
 /// claims.
 pub const TARGET_AGENT: &str = "target_agent";
 
+/// Headers in which a client may say which program it is.
+const ATTRIBUTION: [&str; 4] = [
+    "x-agent-id",
+    "x-agent-version",
+    "x-orchestrator-id",
+    "x-orchestrator-version",
+];
+
+/// Characters of each that are kept.
+const MAX_ATTRIBUTION: usize = 128;
+
 /// A `tools/call` that has ended.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
@@ -25,6 +37,9 @@ pub struct ToolCall {
     pub tool: String,
     /// The arguments as they were sent; `null` where there were none.
     pub arguments: Value,
+    /// What the client says about the program that calls: the headers `X-Agent-Id`, `X-Agent-Version`,
+    /// `X-Orchestrator-Id` and `X-Orchestrator-Version`, as far as it sent them. Nothing follows from it.
+    pub attribution: BTreeMap<&'static str, String>,
     /// The result of the tool, or why there is none: what the tool itself said was wrong, or what
     /// kept the call from reaching it.
     pub outcome: Result<Value, String>,
@@ -43,6 +58,7 @@ impl ToolCall {
             actor: actor.into(),
             tool: tool.into(),
             arguments,
+            attribution: BTreeMap::new(),
             outcome,
         }
     }
@@ -94,8 +110,8 @@ impl Gateway {
         params.set("name", jsonrpc::raw(tool));
         params.set("arguments", jsonrpc::raw(&arguments));
         params.set("_meta", jsonrpc::raw(&json!({"actor_id": actor})));
-        let watched = self.watch_tool_call(actor, "tools/call", &params);
         let headers = as_actor(HeaderMap::new(), actor);
+        let watched = self.watch_tool_call(actor, "tools/call", &params, &headers);
         let outcome = tokio::select! {
             biased;
             () = generation.aborted().cancelled() => {
@@ -115,6 +131,7 @@ impl Gateway {
         actor: &str,
         method: &str,
         params: &RawObject,
+        headers: &HeaderMap,
     ) -> Option<WatchedCall> {
         if method != "tools/call" {
             return None;
@@ -125,6 +142,7 @@ impl Gateway {
             actor: actor.to_owned(),
             tool: params.text("name").unwrap_or_default(),
             arguments: params.read("arguments").unwrap_or_default(),
+            attribution: attribution(headers),
         })
     }
 }
@@ -135,14 +153,26 @@ pub(crate) struct WatchedCall {
     actor: String,
     tool: String,
     arguments: Value,
+    attribution: BTreeMap<&'static str, String>,
 }
 
 impl WatchedCall {
     pub(crate) async fn ended(self, outcome: &Outcome) {
         let outcome = read_outcome(outcome);
-        let call = ToolCall::new(self.actor, self.tool, self.arguments, outcome);
+        let call = ToolCall {
+            attribution: self.attribution,
+            ..ToolCall::new(self.actor, self.tool, self.arguments, outcome)
+        };
         self.observer.observe(call).await;
     }
+}
+
+fn attribution(headers: &HeaderMap) -> BTreeMap<&'static str, String> {
+    let said = ATTRIBUTION.into_iter().filter_map(|name| {
+        let value = headers.get(name)?.to_str().ok()?;
+        Some((name, value.chars().take(MAX_ATTRIBUTION).collect()))
+    });
+    said.collect()
 }
 
 /// The result as a value; what a tool says is wrong counts as an error.

@@ -115,6 +115,34 @@ fn files_only_in_the_order_of_their_names() {
 }
 
 #[test]
+fn metadata_may_be_left_out() {
+    let roots = roots();
+    let path = write(&roots.files, "run.sh", "#!");
+    std::fs::set_permissions(&path, PermissionsExt::from_mode(0o755)).unwrap();
+    std::fs::hard_link(&path, roots.files.join("same.sh")).unwrap();
+    let (archive, _) = roots.pack_with(&PackOptions {
+        fixed_metadata: true,
+        ..PackOptions::default()
+    });
+    let mut archive = tar::Archive::new(flate2::read::GzDecoder::new(archive.as_slice()));
+    let mut count = 0;
+    for entry in archive.entries().unwrap() {
+        let entry = entry.unwrap();
+        let header = entry.header();
+        assert_eq!(header.entry_type(), tar::EntryType::Regular);
+        assert_eq!(
+            (header.mode().unwrap(), header.mtime().unwrap()),
+            (0o644, 0)
+        );
+        assert_eq!((header.uid().unwrap(), header.gid().unwrap()), (0, 0));
+        assert_eq!(header.username_bytes().unwrap_or_default(), b"");
+        assert_eq!(header.groupname_bytes().unwrap_or_default(), b"");
+        count += 1;
+    }
+    assert_eq!(count, 2);
+}
+
+#[test]
 fn a_missing_root_has_no_members() {
     let roots = roots();
     std::fs::remove_dir(&roots.apps).unwrap();

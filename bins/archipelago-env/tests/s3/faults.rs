@@ -131,21 +131,54 @@ async fn an_upload_that_is_refused_fails_the_job_and_leaves_no_parts() {
     assert!(read(&s3.object("snapshots", "team/x/filesystem/large")) == noise(40 << 20));
 }
 
+/// An entry of a listing.
+fn object(key: &str, size: u64) -> String {
+    format!(
+        "<Contents><Key>{key}</Key><LastModified>2026-01-01T00:00:00.000Z</LastModified>\
+         <ETag>&quot;x&quot;</ETag><Size>{size}</Size></Contents>"
+    )
+}
+
 fn listing(keys: &[&str]) -> String {
-    let contents: String = keys
-        .iter()
-        .map(|key| {
-            format!(
-                "<Contents><Key>{key}</Key><LastModified>2026-01-01T00:00:00.000Z</LastModified>\
-                 <ETag>&quot;x&quot;</ETag><Size>1</Size></Contents>"
-            )
-        })
-        .collect();
+    let contents: String = keys.iter().map(|key| object(key, 1)).collect();
+    list(keys.len(), &contents)
+}
+
+/// The answer to a listing with so many objects.
+fn list(count: usize, contents: &str) -> String {
     format!(
         "<?xml version=\"1.0\"?><ListBucketResult><Name>worlds</Name><Prefix>w/</Prefix>\
-         <KeyCount>{}</KeyCount><MaxKeys>1000</MaxKeys><IsTruncated>false</IsTruncated>{contents}</ListBucketResult>",
-        keys.len()
+         <KeyCount>{count}</KeyCount><MaxKeys>1000</MaxKeys><IsTruncated>false</IsTruncated>{contents}</ListBucketResult>"
     )
+}
+
+#[tokio::test]
+async fn marks_of_folders_are_passed_over() {
+    let s3 = S3::start().await;
+    s3.put("w/a.txt", b"1");
+    s3.put("w/d/b.txt", b"2");
+    s3.put("w/d/none.txt", b"");
+    let env = s3.env().await;
+    // As consoles make them: for the folder itself, for one with files, for an empty one.
+    let objects = [
+        object("w/", 0),
+        object("w/a.txt", 1),
+        object("w/d/", 0),
+        object("w/d/b.txt", 1),
+        object("w/d/none.txt", 0),
+        object("w/empty/", 0),
+    ];
+    *s3.faults.listing.lock().unwrap() = Some(list(objects.len(), &objects.concat()));
+    let body = json!({"sources": [{"url": "s3://worlds/w"}]});
+    let (status, answer) = call(&env, "/data/populate/s3", body).await;
+    assert_eq!(
+        (status, &answer["objects_added"]),
+        (200, &json!(3)),
+        "{answer}"
+    );
+    assert_eq!(read(&env.files().join("d/b.txt")), b"2");
+    assert_eq!(read(&env.files().join("d/none.txt")), b"");
+    assert!(!env.files().join("empty").is_file());
 }
 
 #[tokio::test]
@@ -223,14 +256,7 @@ async fn a_capture_goes_to_s3_and_one_that_is_too_slow_or_fails_leaves_no_parts(
     let s3 = S3::start().await;
     let machine = tempfile::tempdir().unwrap();
     std::fs::create_dir(machine.path().join("etc")).unwrap();
-    let marker = machine.path().join("run/marker");
-    let env = s3
-        .env_with(&[
-            ("ROOTFS_ROOT", machine.path().to_str().unwrap()),
-            ("ROOTFS_MARKER", marker.to_str().unwrap()),
-        ])
-        .await;
-    assert_eq!(env.post("/data/rootfs/baseline", "").await.status(), 200);
+    let env = s3.env_on(machine.path()).await;
     tokio::time::sleep(Duration::from_millis(30)).await;
     let content = noise(20 << 20);
     std::fs::write(machine.path().join("etc/new"), &content).unwrap();

@@ -8,6 +8,7 @@
 )]
 
 mod faults;
+mod requests;
 mod server;
 #[path = "../support/mod.rs"]
 mod support;

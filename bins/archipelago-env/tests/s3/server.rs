@@ -102,6 +102,18 @@ impl S3 {
         .await
     }
 
+    /// An environment whose machine is this folder; its baseline is marked.
+    pub(crate) async fn env_on(&self, machine: &Path) -> Env {
+        let (root, marker) = (machine.to_str().unwrap(), machine.join("run/marker"));
+        let variables = [
+            ("ROOTFS_ROOT", root),
+            ("ROOTFS_MARKER", marker.to_str().unwrap()),
+        ];
+        let env = self.env_with(&variables).await;
+        assert_eq!(env.post("/data/rootfs/baseline", "").await.status(), 200);
+        env
+    }
+
     pub(crate) fn object(&self, bucket: &str, key: &str) -> PathBuf {
         self.folder.path().join(bucket).join(key)
     }

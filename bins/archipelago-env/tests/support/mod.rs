@@ -39,6 +39,14 @@ impl Env {
         Self::start_with(|_| {}).await
     }
 
+    /// With these variables.
+    pub async fn with(variables: &[(&str, &str)]) -> Self {
+        Self::start_with(|command| {
+            command.envs(variables.iter().copied());
+        })
+        .await
+    }
+
     pub async fn start_with(change: impl FnOnce(&mut Command)) -> Self {
         let home = tempfile::tempdir().unwrap();
         let mut command = Command::new(env!("CARGO_BIN_EXE_archipelago-env"));

@@ -3,26 +3,18 @@
 use std::io;
 
 use rmcp::model::JsonObject;
-use serde::Deserialize;
 
-use super::require_file_path;
 use crate::{
     root::PathError,
-    tools::{Call, Output, ToolError, parse},
+    tools::{Call, Output, ToolError},
 };
 
 const WHAT: &str = "delete file";
 
-#[derive(Deserialize)]
-struct Arguments {
-    file_path: String,
-}
-
 /// Deletes a file, a link (itself, not its target) or an empty folder. A full folder is refused: one call must not be able
 /// to lose a world.
 pub(crate) fn run(call: &Call<'_>, arguments: JsonObject) -> Result<Output, ToolError> {
-    let Arguments { file_path: path } = parse(arguments)?;
-    require_file_path(&path)?;
+    let path = super::file_path(arguments)?;
     let fail = |error: &PathError| ToolError::path(error, WHAT, &path);
     let world = call.root.open().map_err(|error| fail(&error))?;
     let seat = world

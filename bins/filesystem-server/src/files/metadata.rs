@@ -5,22 +5,15 @@ use std::path::Path;
 use cap_std::fs::{Metadata, MetadataExt};
 use jiff::Timestamp;
 use rmcp::model::JsonObject;
-use serde::Deserialize;
 
-use super::{media, require_file_path};
+use super::media;
 use crate::{
     root::PathError,
-    tools::{Call, Output, ToolError, parse},
+    tools::{Call, Output, ToolError},
 };
 
-#[derive(Deserialize)]
-struct Arguments {
-    file_path: String,
-}
-
 pub(crate) fn run(call: &Call<'_>, arguments: JsonObject) -> Result<Output, ToolError> {
-    let Arguments { file_path: path } = parse(arguments)?;
-    require_file_path(&path)?;
+    let path = super::file_path(arguments)?;
     let text = description(call, &path).unwrap_or_else(|error| error.bracketed(&path));
     Ok(Output::Text(text))
 }

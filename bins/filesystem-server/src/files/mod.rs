@@ -18,7 +18,23 @@ pub(crate) mod search;
 pub(crate) mod tree;
 pub(crate) mod write;
 
-use crate::tools::ToolError;
+pub(crate) use pattern::Pattern;
+
+use rmcp::model::JsonObject;
+use serde::Deserialize;
+
+use crate::tools::{ToolError, parse};
+
+/// The argument of a tool that takes one file and nothing else (§2.2).
+fn file_path(arguments: JsonObject) -> Result<String, ToolError> {
+    #[derive(Deserialize)]
+    struct Arguments {
+        file_path: String,
+    }
+    let Arguments { file_path } = parse(arguments)?;
+    require_file_path(&file_path)?;
+    Ok(file_path)
+}
 
 /// The first check of tools that take a file (§2.2).
 fn require_file_path(argument: &str) -> Result<(), ToolError> {

@@ -1,24 +1,17 @@
 //! `read_image_file` (§2.5).
 
 use rmcp::model::JsonObject;
-use serde::Deserialize;
 
-use super::{open, require_file_path};
-use crate::tools::{Call, Output, ToolError, parse};
+use super::open;
+use crate::tools::{Call, Output, ToolError};
 
 const WHAT: &str = "read image file";
 const FORMATS: [&str; 5] = ["png", "jpg", "jpeg", "gif", "webp"];
 
-#[derive(Deserialize)]
-struct Arguments {
-    file_path: String,
-}
-
 /// The bytes unchanged. The media type is the content's: files with a wrong extension are common, and providers refuse a
 /// picture whose type is wrongly stated.
 pub(crate) fn run(call: &Call<'_>, arguments: JsonObject) -> Result<Output, ToolError> {
-    let Arguments { file_path: path } = parse(arguments)?;
-    require_file_path(&path)?;
+    let path = super::file_path(arguments)?;
     let extension = path.rsplit('.').next().unwrap_or_default().to_lowercase();
     if !FORMATS.contains(&extension.as_str()) {
         let formats = FORMATS.join(", ");

@@ -9,8 +9,8 @@ use rmcp::model::JsonObject;
 use serde::Deserialize;
 
 use super::{
+    Pattern,
     entries::{self, EntryKind},
-    pattern::Pattern,
     require_path,
 };
 use crate::{

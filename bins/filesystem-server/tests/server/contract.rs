@@ -3,7 +3,6 @@
 use std::{
     collections::BTreeMap,
     fs,
-    io::Cursor,
     path::{Path, PathBuf},
 };
 
@@ -11,7 +10,7 @@ use base64::Engine as _;
 use rmcp::model::{CallToolRequestParams, CallToolResult, ContentBlock};
 use serde_json::Value;
 
-use crate::served::{Served, folder};
+use crate::served::{Served, folder, folder_of};
 
 fn golden() -> Option<PathBuf> {
     let shared = std::env::var_os("ARCHIPELAGO_SHARED").map_or_else(
@@ -35,16 +34,8 @@ fn json(path: &Path) -> Value {
 
 /// The reference's example world.
 async fn animals(golden: &Path) -> Served {
-    let folder = folder();
-    let archive = fs::read(golden.join("simple_task/original_snapshot.zip")).unwrap();
-    let unpacked = folder.path().join("unpacked");
-    zip::ZipArchive::new(Cursor::new(archive))
-        .unwrap()
-        .extract(&unpacked)
-        .unwrap();
-    fs::remove_dir(folder.path().join("world")).unwrap();
-    fs::rename(unpacked.join("filesystem"), folder.path().join("world")).unwrap();
-    Served::of(folder, &[]).await
+    let archive = golden.join("simple_task/original_snapshot.zip");
+    Served::of(folder_of(&archive), &[]).await
 }
 
 /// The last request of a run holds all calls and their results.
@@ -115,14 +106,7 @@ fn sorted_lines(text: &str) -> Vec<&str> {
 async fn calls_have_the_same_results() {
     let Some(golden) = golden() else { return };
     let served = animals(&golden).await;
-    let names: Vec<String> = served
-        .client
-        .list_all_tools()
-        .await
-        .unwrap()
-        .iter()
-        .map(|tool| tool.name.to_string())
-        .collect();
+    let names = served.tool_names().await;
     let mut compared = BTreeMap::<String, usize>::new();
     for run in ["loop", "react", "errors"] {
         let body = last_request(&golden, run);

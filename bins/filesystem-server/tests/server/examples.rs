@@ -4,7 +4,6 @@
 use std::{
     collections::BTreeMap,
     fs,
-    io::Cursor,
     path::{Path, PathBuf},
     process::Command,
 };
@@ -13,7 +12,7 @@ use formats::task::{EvalConfigs, GradingSettings, OrchestratorConfig, ScoringCon
 use rmcp::model::CallToolRequestParams;
 use serde_json::Value;
 
-use crate::served::{Served, folder};
+use crate::served::{Served, folder_of};
 
 fn example(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -28,15 +27,6 @@ fn read<T: serde::de::DeserializeOwned>(task: &Path, file: &str) -> T {
 
 /// Serves an example's world with the flags of its own configuration.
 async fn served(task: &Path) -> Served {
-    let folder = folder();
-    let archive = fs::read(task.join("original_snapshot.zip")).unwrap();
-    let unpacked = folder.path().join("unpacked");
-    zip::ZipArchive::new(Cursor::new(archive))
-        .unwrap()
-        .extract(&unpacked)
-        .unwrap();
-    fs::remove_dir(folder.path().join("world")).unwrap();
-    fs::rename(unpacked.join("filesystem"), folder.path().join("world")).unwrap();
     let servers: Value = read(task, "mcp_config.json");
     let server = &servers["mcpServers"]["filesystem_server"];
     assert_eq!(server["command"], "filesystem-server");
@@ -46,7 +36,8 @@ async fn served(task: &Path) -> Served {
         .iter()
         .map(|flag| flag.as_str().unwrap())
         .collect();
-    Served::of(folder, &flags).await
+    let archive = task.join("original_snapshot.zip");
+    Served::of(folder_of(&archive), &flags).await
 }
 
 /// Plays the calls that go to the server, in order; returns how often each tool was called.

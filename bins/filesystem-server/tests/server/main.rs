@@ -12,6 +12,7 @@
 mod confinement;
 mod contract;
 mod examples;
+mod injected;
 mod limits;
 mod listing;
 mod process;

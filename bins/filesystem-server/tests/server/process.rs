@@ -28,21 +28,10 @@ const WRITING: [&str; 5] = [
     "delete_file",
 ];
 
-async fn names(served: &Served) -> Vec<String> {
-    served
-        .client
-        .list_all_tools()
-        .await
-        .unwrap()
-        .iter()
-        .map(|tool| tool.name.to_string())
-        .collect()
-}
-
 #[tokio::test]
 async fn reads_only_unless_told_otherwise() {
     let served = Served::with(&[]).await;
-    assert_eq!(names(&served).await, READING);
+    assert_eq!(served.tool_names().await, READING);
     let info = served.client.peer_info().unwrap();
     assert_eq!(info.server_info.as_ref().unwrap().name, "filesystem-server");
     assert!(info.instructions.is_some());
@@ -65,7 +54,7 @@ async fn reads_only_unless_told_otherwise() {
         );
     }
     let both: Vec<&str> = READING.into_iter().chain(WRITING).collect();
-    assert_eq!(names(&Served::with(&["--writable"]).await).await, both);
+    assert_eq!(Served::with(&["--writable"]).await.tool_names().await, both);
     for (value, wanted) in [
         ("true", &both[..]),
         ("1", &both),
@@ -79,7 +68,7 @@ async fn reads_only_unless_told_otherwise() {
             .arg("--root")
             .arg(folder.path().join("world"));
         assert_eq!(
-            names(&Served::started(folder, command).await).await,
+            Served::started(folder, command).await.tool_names().await,
             wanted,
             "{value}"
         );

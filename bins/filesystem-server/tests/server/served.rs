@@ -1,6 +1,11 @@
 //! A world in a temporary directory and the server that serves it.
 
-use std::{fs, path::PathBuf, process::Command};
+use std::{
+    fs,
+    io::Cursor,
+    path::{Path, PathBuf},
+    process::Command,
+};
 
 use rmcp::{
     RoleClient, ServiceExt,
@@ -23,6 +28,18 @@ pub(crate) struct Served {
 pub(crate) fn folder() -> TempDir {
     let folder = tempfile::tempdir().unwrap();
     fs::create_dir(folder.path().join("world")).unwrap();
+    folder
+}
+
+/// A temporary directory with the agent's files of an archive as its `world`.
+pub(crate) fn folder_of(archive: &Path) -> TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let unpacked = folder.path().join("unpacked");
+    zip::ZipArchive::new(Cursor::new(fs::read(archive).unwrap()))
+        .unwrap()
+        .extract(&unpacked)
+        .unwrap();
+    fs::rename(unpacked.join("filesystem"), folder.path().join("world")).unwrap();
     folder
 }
 
@@ -67,6 +84,12 @@ impl Served {
 
     pub(crate) fn link(&self, path: &str, target: &str) {
         std::os::unix::fs::symlink(target, self.world().join(path)).unwrap();
+    }
+
+    /// The names of all tools, in order.
+    pub(crate) async fn tool_names(&self) -> Vec<String> {
+        let tools = self.client.list_all_tools().await.unwrap();
+        tools.iter().map(|tool| tool.name.to_string()).collect()
     }
 
     pub(crate) async fn call(&self, tool: &'static str, arguments: Value) -> CallToolResult {

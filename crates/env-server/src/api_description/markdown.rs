@@ -10,15 +10,15 @@ Written by `archipelago-env openapi --format markdown` from the types that serve
 OpenAPI 3.1: `archipelago-env openapi`, or `GET /openapi.json` of a running environment.
 
 Errors are `{\"detail\": …}` with the status. Paths that are not here are 404, other methods 405. Agents connect to `/mcp/`
-(MCP over streamable HTTP); `/rest/{service}/{path}` passes any request on to the application server of that name.
+(MCP over streamable HTTP).
 ";
 
 /// The whole page.
 pub(super) fn page(description: &Value) -> String {
     let mut page = HEAD.to_owned();
     for (path, methods) in object(&description["paths"]) {
-        for (method, operation) in object(methods) {
-            self::operation(&mut page, &method.to_uppercase(), path, operation);
+        for (methods, operation) in together(methods) {
+            self::operation(&mut page, &methods, path, operation);
         }
     }
     page += "\n# Objects\n";
@@ -27,6 +27,23 @@ pub(super) fn page(description: &Value) -> String {
         self::schema(&mut page, schema);
     }
     page
+}
+
+/// The methods of a path; those that are the same but for their name stand together.
+fn together(methods: &Value) -> Vec<(String, &Value)> {
+    const TOLD: [&str; 4] = ["summary", "parameters", "requestBody", "responses"];
+    let mut groups: Vec<(String, &Value)> = Vec::new();
+    for (method, operation) in object(methods) {
+        let method = method.to_uppercase();
+        match groups.last_mut() {
+            Some((known, first)) if TOLD.iter().all(|key| first[*key] == operation[*key]) => {
+                *known += ", ";
+                *known += &method;
+            }
+            _ => groups.push((method, operation)),
+        }
+    }
+    groups
 }
 
 fn operation(page: &mut String, method: &str, path: &str, operation: &Value) {
@@ -92,7 +109,12 @@ fn operation(page: &mut String, method: &str, path: &str, operation: &Value) {
 fn schema(page: &mut String, schema: &Value) {
     for key in ["anyOf", "oneOf"] {
         for alternative in schema[key].as_array().into_iter().flatten() {
-            let _ = write!(page, "\nEither: {}\n", cell(&alternative["description"]));
+            let value = match &alternative["const"] {
+                Value::Null => String::new(),
+                value => format!(" `{}`", plain(value)),
+            };
+            let text = cell(&alternative["description"]);
+            let _ = write!(page, "\nEither{value}: {text}\n");
             self::schema(page, alternative);
         }
     }

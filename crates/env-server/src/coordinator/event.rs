@@ -2,6 +2,7 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::Instant;
 
 use mcp_gateway::Gateway;
 use serde_json::{Value, json};
@@ -10,6 +11,7 @@ use tokio_util::sync::CancellationToken;
 use super::config::{Action, OnFailure};
 use super::files::{self, Run};
 use super::record::summary;
+use super::run::Surroundings;
 
 /// What an event's file says.
 #[derive(Debug, Clone)]
@@ -58,19 +60,20 @@ impl Occurrence {
     pub(super) async fn run(
         mut self,
         actions: Vec<Action>,
-        gateway: Gateway,
+        surroundings: Surroundings,
         cancel: CancellationToken,
     ) {
         let mut aborted = false;
         for action in actions {
             let started_at = jiff::Timestamp::now();
+            let started = Instant::now();
             let (id, kind, on_failure) = action.parts();
             let outcome = if aborted {
                 Outcome::Skipped
             } else {
                 tokio::select! {
                     biased;
-                    outcome = action.act(&gateway) => outcome,
+                    outcome = action.act(&surroundings.gateway) => outcome,
                     () = cancel.cancelled() => Outcome::Failed("the action was cancelled".to_owned()),
                 }
             };
@@ -83,6 +86,7 @@ impl Occurrence {
                 tracing::warn!(action = id, reason, "an action of the coordinator failed");
                 aborted |= on_failure == OnFailure::Abort || cancel.is_cancelled();
             }
+            surroundings.metrics.action(kind, status, started.elapsed());
             let dispatch = json!({
                 "action_id": id,
                 "action_type": kind,

@@ -13,7 +13,7 @@ mod run;
 mod trigger;
 
 use std::path::PathBuf;
-use std::sync::{PoisonError, RwLock};
+use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use formats::apps::AppsConfig;
@@ -26,10 +26,11 @@ use tokio::sync::{mpsc, oneshot};
 
 pub(crate) use config::CoordinatorConfig;
 use files::Run;
-use run::{Message, Owner};
+use run::{Message, Owner, Surroundings};
 
 use crate::error::{ApiError, InvalidItem};
 use crate::json_body;
+use crate::metrics::Metrics;
 use crate::settings::Settings;
 
 /// How long actions that were cancelled may take to end.
@@ -45,6 +46,7 @@ pub(crate) struct Coordinator {
     drain: Duration,
     max_events: usize,
     max_recorded_bytes: usize,
+    metrics: Arc<Metrics>,
     /// Tells runs without a name apart.
     environment_id: String,
     active: RwLock<Option<Active>>,
@@ -66,7 +68,7 @@ pub(crate) struct StartError {
 }
 
 impl Coordinator {
-    pub(crate) fn new(settings: &Settings) -> Self {
+    pub(crate) fn new(settings: &Settings, metrics: Arc<Metrics>) -> Self {
         let own = &settings.coordinator;
         Self {
             root: own
@@ -76,6 +78,7 @@ impl Coordinator {
             drain: own.drain,
             max_events: own.max_events,
             max_recorded_bytes: own.max_recorded_bytes,
+            metrics,
             environment_id: uuid::Uuid::new_v4().simple().to_string(),
             active: RwLock::default(),
         }
@@ -107,24 +110,24 @@ impl Coordinator {
     }
 
     /// Makes `config` the one that is followed. The same as before changes nothing; another one ends
-    /// the events of the old one.
+    /// the events of the old one. Answers whether anything has changed.
     pub(crate) async fn configure(
         &self,
         config: Option<CoordinatorConfig>,
         given: Option<&Value>,
         gateway: &Gateway,
-    ) -> Result<(), StartError> {
+    ) -> Result<bool, StartError> {
         let config = config.filter(|config| config.enabled);
         let given = given.cloned().unwrap_or_default();
         match (self.active(), &config) {
-            (None, None) => return Ok(()),
+            (None, None) => return Ok(false),
             (Some(active), Some(_)) if active.config == given && !active.messages.is_closed() => {
-                return Ok(());
+                return Ok(false);
             }
             _ => self.stop(Duration::ZERO).await,
         }
         let Some(config) = config else {
-            return Ok(());
+            return Ok(true);
         };
         if !config.agents.is_empty() {
             tracing::warn!("virtual coworkers are configured, and this environment runs none");
@@ -134,12 +137,16 @@ impl Coordinator {
             environment_id: self.environment_id.clone(),
         };
         let (messages, queue) = mpsc::channel(QUEUE);
+        let surroundings = Surroundings {
+            gateway: gateway.clone(),
+            metrics: self.metrics.clone(),
+        };
         let owner = Owner::open(
             self.root.clone(),
             run,
             config,
             without_secrets(&given),
-            gateway.clone(),
+            surroundings,
             self.max_recorded_bytes,
         );
         let owner = owner.await.map_err(|source| StartError {
@@ -151,7 +158,7 @@ impl Coordinator {
             config: given,
             messages,
         });
-        Ok(())
+        Ok(true)
     }
 
     /// Looks at the triggers once more and waits until no action is running; what takes longer than the

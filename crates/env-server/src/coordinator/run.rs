@@ -16,6 +16,7 @@ use super::event::{self, Occurrence};
 use super::files::{Files, Opened, Run};
 use super::record;
 use super::trigger::Watch;
+use crate::metrics::Metrics;
 
 /// What the owner is asked for. `done` is told when that has happened.
 #[derive(Debug)]
@@ -43,6 +44,13 @@ struct Waiting {
     watch: Watch,
 }
 
+/// What actions reach.
+#[derive(Clone)]
+pub(super) struct Surroundings {
+    pub(super) gateway: Gateway,
+    pub(super) metrics: Arc<Metrics>,
+}
+
 /// One configuration at work.
 pub(super) struct Owner {
     files: Files,
@@ -52,7 +60,7 @@ pub(super) struct Owner {
     on_calls: bool,
     every: Option<Duration>,
     actions: Arc<Actions>,
-    gateway: Gateway,
+    surroundings: Surroundings,
     max_recorded_bytes: usize,
 }
 
@@ -63,7 +71,7 @@ impl Owner {
         run: Run,
         config: CoordinatorConfig,
         kept: Value,
-        gateway: Gateway,
+        surroundings: Surroundings,
         max_recorded_bytes: usize,
     ) -> io::Result<Self> {
         let events: Vec<Event> = config
@@ -109,7 +117,7 @@ impl Owner {
             on_calls: config.checkpoints.contains(&Checkpoint::ToolCall),
             every: intervals.min(),
             actions: Arc::new(Actions::default()),
-            gateway,
+            surroundings,
             max_recorded_bytes,
         })
     }
@@ -189,8 +197,17 @@ impl Owner {
     async fn call(&mut self, call: &ToolCall) {
         self.sequence += 1;
         let line = record::line(self.sequence, call, self.max_recorded_bytes);
-        if let Err(error) = self.files.record(&line).await {
-            tracing::error!(%error, tool = call.tool, "a tool call cannot be recorded");
+        match self.files.record(&line).await {
+            Ok(()) => tracing::info!(
+                sequence = self.sequence,
+                actor = call.actor,
+                tool = call.tool,
+                attribution = ?call.attribution,
+                "a tool call is recorded"
+            ),
+            Err(error) => {
+                tracing::error!(%error, tool = call.tool, "a tool call cannot be recorded");
+            }
         }
         for one in &mut self.waiting {
             one.watch.note(self.sequence, call);
@@ -222,7 +239,7 @@ impl Owner {
             Ok(Some(occurrence)) => {
                 tracing::info!(event = id, "an event of the coordinator happens");
                 let cancel = self.actions.cancel_token();
-                let acting = occurrence.run(event.actions, self.gateway.clone(), cancel);
+                let acting = occurrence.run(event.actions, self.surroundings.clone(), cancel);
                 self.actions.spawn(acting);
             }
             Ok(None) => {}

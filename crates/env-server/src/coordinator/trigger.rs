@@ -161,18 +161,62 @@ fn argument_holds(condition: &ArgumentCondition, arguments: &Value) -> bool {
     };
     match condition.operator {
         Operator::Exists => true,
-        Operator::Equals => *found == condition.value,
+        Operator::Equals => same(found, &condition.value),
         Operator::Contains => match (found, &condition.value) {
-            (Value::Array(items), value) => items.contains(value),
+            (Value::Array(items), value) => items.iter().any(|item| same(item, value)),
             (Value::String(text), Value::String(part)) => text.contains(part.as_str()),
             _ => false,
         },
     }
 }
 
+/// Whether two values are equal, where `1` and `1.0` are one number: models write either.
+fn same(one: &Value, other: &Value) -> bool {
+    match (one, other) {
+        (Value::Number(one), Value::Number(other)) => {
+            let either_is_fractional = one.is_f64() || other.is_f64();
+            one == other || (either_is_fractional && one.as_f64() == other.as_f64())
+        }
+        (Value::Array(one), Value::Array(other)) => {
+            one.len() == other.len() && one.iter().zip(other).all(|(one, other)| same(one, other))
+        }
+        (Value::Object(one), Value::Object(other)) => {
+            one.len() == other.len()
+                && one
+                    .iter()
+                    .all(|(key, one)| other.get(key).is_some_and(|other| same(one, other)))
+        }
+        (one, other) => one == other,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn numbers_are_equal_by_value_and_kinds_are_told_apart() {
+        for (one, other) in [
+            (json!(1), json!(1.0)),
+            (json!({"a": [1, {"b": 2.0}]}), json!({"a": [1.0, {"b": 2}]})),
+            (json!("x"), json!("x")),
+        ] {
+            assert!(same(&one, &other), "{one} {other}");
+        }
+        for (one, other) in [
+            (json!(1), json!(true)),
+            (json!(1), json!("1")),
+            (
+                json!(9_007_199_254_740_993_u64),
+                json!(9_007_199_254_740_992_u64),
+            ),
+            (json!([1]), json!([1, 1])),
+            (json!({"a": 1}), json!({"a": 1, "b": 1})),
+            (json!({"a": null}), json!({"b": null})),
+        ] {
+            assert!(!same(&one, &other), "{one} {other}");
+        }
+    }
 
     fn call(tool: &str, arguments: Value, outcome: Result<Value, String>) -> ToolCall {
         ToolCall::new("target_agent", tool, arguments, outcome)

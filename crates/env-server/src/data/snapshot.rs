@@ -64,13 +64,29 @@ pub(crate) async fn snapshot(
     )
         .into_response();
     if !hooks.is_empty() {
-        let timings = serde_json::to_string(&timings).unwrap_or_default();
-        // A hook's name may hold what a header cannot; the timings are then not told.
+        let timings = ascii(&serde_json::to_string(&timings).unwrap_or_default());
         if let Ok(value) = HeaderValue::from_str(&timings) {
             response.headers_mut().insert("x-hook-timings", value);
         }
     }
     Ok(response)
+}
+
+/// JSON in the letters that a header may hold: others stand in strings only, where they can be escaped.
+fn ascii(json: &str) -> String {
+    use std::fmt::Write as _;
+    let mut text = String::with_capacity(json.len());
+    for letter in json.chars() {
+        if matches!(letter, ' '..='~') {
+            text.push(letter);
+            continue;
+        }
+        for unit in letter.encode_utf16(&mut [0; 2]) {
+            // Writing to a string cannot fail.
+            let _ = write!(text, "\\u{unit:04x}");
+        }
+    }
+    text
 }
 
 /// Packs the world for a `peer` (`client` or `s3`) on a thread of its own. `permit` is held until that
@@ -144,4 +160,18 @@ fn flag(name: &str, value: &str) -> Result<bool, ApiError> {
 fn invalid_query(name: &str, rule: &str, value: &str) -> ApiError {
     let loc: Vec<Value> = vec![json!("query"), json!(name)];
     ApiError::invalid(&InvalidItem::value(loc, rule, json!(value)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::ascii;
+
+    #[test]
+    fn letters_that_no_header_holds_are_escaped() {
+        let json = serde_json::to_string("a \"ö\" 🔧\n\u{7f}").unwrap();
+        let text = ascii(&json);
+        assert_eq!(text, r#""a \"\u00f6\" \ud83d\udd27\n\u007f""#);
+        let back: String = serde_json::from_str(&text).unwrap();
+        assert_eq!(back, "a \"ö\" 🔧\n\u{7f}");
+    }
 }

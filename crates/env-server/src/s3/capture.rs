@@ -52,7 +52,7 @@ impl RootfsCapture {
         environment.coordinator.drain().await;
         let progress = Arc::new(Progress::default());
         let _telling = progress.tell(settings.progress_interval, s3_uri.clone());
-        let size_bytes = upload::stream(&store, &key, layer.spawn(None), &progress)
+        let size_bytes = upload::stream(&store, &key, layer.spawn(None, "s3"), &progress)
             .await
             .map_err(|reason| {
                 ApiError::internal(format!("Failed to capture {s3_uri}: {reason}"))

@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::upload::PART;
-use crate::error::ApiError;
+use crate::error::{ApiError, InvalidItem};
 use crate::settings::S3Settings;
 
 /// Credentials of one request.
@@ -32,13 +32,15 @@ impl std::fmt::Debug for S3CredentialsBody {
     }
 }
 
-impl S3CredentialsBody {
-    /// What is wrong with them.
-    pub(crate) fn check(&self) -> Result<(), &'static str> {
-        match &self.region {
-            Some(region) if region.trim().is_empty() => Err("region cannot be empty"),
-            _ => Ok(()),
+/// Refuses credentials of a body that cannot be right.
+pub(super) fn check(given: Option<&S3CredentialsBody>) -> Result<(), ApiError> {
+    match given.and_then(|given| given.region.as_deref()) {
+        Some(region) if region.trim().is_empty() => {
+            let loc = ["body", "s3_credentials", "region"].map(Into::into).into();
+            let item = InvalidItem::value(loc, "region cannot be empty", region.into());
+            Err(ApiError::invalid(&item))
         }
+        _ => Ok(()),
     }
 }
 

@@ -11,6 +11,7 @@ use object_store::path::Path;
 use object_store::{ObjectMeta, ObjectStore as _, ObjectStoreExt as _};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 use snapshot::archive::{Staged, Staging, share_with_group};
 use tokio::sync::mpsc;
 
@@ -67,30 +68,29 @@ pub(crate) struct S3Populated {
 impl S3Populate {
     /// What can be seen to be wrong without asking anybody.
     pub(super) fn check(&self, environment: &Environment) -> Result<(), ApiError> {
-        let invalid = |loc: &[&str], reason: &str| {
-            let loc = loc.iter().map(|part| (*part).into()).collect();
+        let invalid = |loc: &[Value], reason: &str, input: &Value| {
+            let loc = [json!("body")].iter().chain(loc).cloned().collect();
             Err(ApiError::invalid(&InvalidItem::value(
                 loc,
                 reason,
-                serde_json::Value::Null,
+                input.clone(),
             )))
         };
         let hooks = self.post_populate_hooks.as_ref().map_or(0, Vec::len);
         if self.sources.is_empty() && hooks == 0 {
-            return invalid(&["body"], "At least one source or hook must be provided");
+            let reason = "At least one source or hook must be provided";
+            return invalid(&[], reason, &json!({"sources": []}));
         }
-        for source in &self.sources {
+        for (place, source) in self.sources.iter().enumerate() {
+            let at = |field: &str| [json!("sources"), json!(place), json!(field)];
             if source.url.trim().is_empty() {
-                return invalid(&["body", "sources", "url"], "url cannot be empty");
+                return invalid(&at("url"), "url cannot be empty", &json!(source.url));
             }
             if let Err(reason) = source.place(environment) {
-                return invalid(&["body", "sources", "subsystem"], &reason);
+                return invalid(&at("subsystem"), &reason, &json!(source.subsystem));
             }
         }
-        match self.s3_credentials.as_ref().map(S3CredentialsBody::check) {
-            Some(Err(reason)) => invalid(&["body", "s3_credentials", "region"], reason),
-            _ => Ok(()),
-        }
+        client::check(self.s3_credentials.as_ref())
     }
 
     /// Fetches everything beside the world first, then moves it into place, source by source.
@@ -212,6 +212,15 @@ struct Arriving {
     content: UploadReader,
 }
 
+/// What there is at a key.
+enum Content {
+    Whole(Bytes),
+    /// More than is fetched at once.
+    Large,
+    /// The mark of an empty folder: no bytes, under a key that ends with a slash.
+    Mark,
+}
+
 /// What to fetch from where.
 struct Fetch<'f> {
     store: AmazonS3,
@@ -301,6 +310,8 @@ impl Fetch<'_> {
             }
         }
         objects.sort_by(|one, other| one.0.cmp(&other.0));
+        // A file and the mark of a folder of the same name: the file comes first.
+        objects.dedup_by(|one, other| one.0 == other.0);
         // Marks of directories are empty objects that have others below them.
         let directories: std::collections::HashSet<String> = objects
             .iter()
@@ -323,16 +334,20 @@ impl Fetch<'_> {
         let mut contents = futures::stream::iter(objects)
             .map(|(name, meta)| async move {
                 // Large ones are fetched when it is their turn.
-                let whole = if meta.size <= WHOLE {
-                    Some(self.whole(&meta).await?)
+                let content = if meta.size <= WHOLE {
+                    self.whole(&meta).await?
                 } else {
-                    None
+                    Content::Large
                 };
-                Ok::<_, ApiError>((name, meta, whole))
+                Ok::<_, ApiError>((name, meta, content))
             })
             .buffered(SIDE_BY_SIDE);
         while let Some(next) = contents.next().await {
-            let (name, meta, whole) = next.map_err(Some)?;
+            let (name, meta, content_found) = next.map_err(Some)?;
+            if matches!(content_found, Content::Mark) {
+                tracing::debug!(name, "the mark of an empty folder is passed over");
+                continue;
+            }
             let (sender, content) = transfer::upload();
             let file = Arriving {
                 name,
@@ -340,14 +355,15 @@ impl Fetch<'_> {
                 content,
             };
             files.send(file).await.map_err(|_| None)?;
-            match whole {
-                Some(bytes) => {
+            match content_found {
+                Content::Whole(bytes) => {
                     self.progress.bytes(bytes.len() as u64);
                     if !sender.send(bytes).await {
                         return Err(None);
                     }
                 }
-                None => self.pieces(&meta, &sender).await?,
+                Content::Large => self.pieces(&meta, &sender).await?,
+                Content::Mark => {}
             }
             sender.end().await;
             self.progress.object();
@@ -355,12 +371,14 @@ impl Fetch<'_> {
         Ok(())
     }
 
-    async fn whole(&self, meta: &ObjectMeta) -> Result<Bytes, ApiError> {
-        let got = self.store.get(&meta.location).await;
-        match got {
-            Ok(got) => got.bytes().await.map_err(|error| self.lost(meta, &error)),
-            Err(error) => Err(self.lost(meta, &error)),
-        }
+    async fn whole(&self, meta: &ObjectMeta) -> Result<Content, ApiError> {
+        let got = match self.store.get(&meta.location).await {
+            Ok(got) => got.bytes().await.map(Content::Whole),
+            // The name without the slash at its end, which the list leaves out.
+            Err(object_store::Error::NotFound { .. }) if meta.size == 0 => Ok(Content::Mark),
+            Err(error) => Err(error),
+        };
+        got.map_err(|error| self.lost(meta, &error))
     }
 
     /// The content piece by piece; a connection that breaks in the middle is taken up again there by

@@ -6,12 +6,12 @@ use axum::Json;
 use axum::extract::{Path, Request, State};
 
 use super::capture::{RootfsCapture, RootfsCaptured};
-use super::client::S3CredentialsBody;
+use super::client;
 use super::jobs::{JobList, JobStarted, JobStatus, Progress};
 use super::populate::{S3Populate, S3Populated};
 use super::snapshot::{S3Snapshot, S3Snapshotted};
 use crate::environment::Environment;
-use crate::error::{ApiError, InvalidItem};
+use crate::error::ApiError;
 use crate::json_body;
 
 async fn populate_body(
@@ -30,17 +30,8 @@ async fn snapshot_body(
 ) -> Result<S3Snapshot, ApiError> {
     let body: S3Snapshot =
         json_body::required(request, environment.settings.max_json_bytes).await?;
-    check_credentials(body.s3_credentials.as_ref())?;
+    client::check(body.s3_credentials.as_ref())?;
     Ok(body)
-}
-
-fn check_credentials(given: Option<&S3CredentialsBody>) -> Result<(), ApiError> {
-    let Some(Err(reason)) = given.map(S3CredentialsBody::check) else {
-        return Ok(());
-    };
-    let loc = ["body", "s3_credentials", "region"].map(Into::into).into();
-    let item = InvalidItem::value(loc, reason, serde_json::Value::Null);
-    Err(ApiError::invalid(&item))
 }
 
 /// `POST /data/rootfs/capture`.
@@ -50,7 +41,7 @@ pub(crate) async fn capture(
 ) -> Result<Json<RootfsCaptured>, ApiError> {
     let body: RootfsCapture =
         json_body::required(request, environment.settings.max_json_bytes).await?;
-    check_credentials(body.s3_credentials.as_ref())?;
+    client::check(body.s3_credentials.as_ref())?;
     Box::pin(body.run(environment)).await.map(Json)
 }
 

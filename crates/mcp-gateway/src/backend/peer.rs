@@ -243,6 +243,11 @@ impl Peer {
         self.lock().pending.contains_key(&id)
     }
 
+    /// Whether several requests are in flight.
+    pub(crate) fn is_busy(&self) -> bool {
+        self.lock().pending.len() > 1
+    }
+
     /// Why the session ended; `None` while it lasts.
     pub(crate) fn closed(&self) -> Option<Arc<str>> {
         self.lock().closed.clone()

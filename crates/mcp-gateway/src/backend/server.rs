@@ -103,7 +103,8 @@ impl Server {
     /// Starts the server and reads its tools. A remote server is tried until the limit, a process
     /// that cannot start fails at once. Also returns the number of attempts.
     pub(crate) async fn prepare(self: &Arc<Self>) -> (Result<Vec<RawObject>, String>, u32) {
-        let deadline = Instant::now() + self.options.start_timeout;
+        let options = &self.options;
+        let deadline = Instant::now() + options.reach_timeout.min(options.start_timeout);
         let mut attempts = 0;
         loop {
             attempts += 1;

@@ -22,6 +22,8 @@ use crate::options::GatewayOptions;
 const INHERITED: [&str; 6] = ["HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER"];
 /// How many messages may wait for a server to read them.
 const OUTBOX: usize = 64;
+/// Bytes of messages that are written together, which is what a pipe holds.
+const AT_ONCE: usize = 64 * 1024;
 /// How long the pipes of an exited server may still be read; a grandchild can hold them open.
 const SETTLE: Duration = Duration::from_millis(500);
 
@@ -90,7 +92,8 @@ impl StdioLink {
         let peer = Peer::new(name.clone(), outbox, notices);
         let closing = CancellationToken::new();
         let stderr = Stderr::drain(name.clone(), stderr, options.stderr_lines);
-        tokio::spawn(write_messages(stdin, messages, closing.clone()));
+        let writing = write_messages(stdin, messages, peer.clone(), closing.clone());
+        tokio::spawn(writing);
         let reader = tokio::spawn(read_messages(
             stdout,
             peer.clone(),
@@ -186,13 +189,25 @@ fn describe(name: &str, status: Option<ExitStatus>) -> String {
 async fn write_messages(
     mut stdin: ChildStdin,
     mut messages: mpsc::Receiver<Outgoing>,
+    peer: Peer,
     closing: CancellationToken,
 ) {
     let write = async {
         while let Some(message) = messages.recv().await {
-            let mut line = message.text.into_bytes();
-            line.push(b'\n');
-            if stdin.write_all(&line).await.is_err() {
+            if peer.is_busy() {
+                // Other calls that are ready now get to the outbox first.
+                tokio::task::yield_now().await;
+            }
+            let mut lines = message.text.into_bytes();
+            lines.push(b'\n');
+            // They go along: one write, and one wake-up of the server, for all.
+            while lines.len() < AT_ONCE
+                && let Ok(next) = messages.try_recv()
+            {
+                lines.extend_from_slice(next.text.as_bytes());
+                lines.push(b'\n');
+            }
+            if stdin.write_all(&lines).await.is_err() {
                 // The supervisor sees the end of the process and reports it.
                 return;
             }

@@ -1,14 +1,19 @@
 //! Protection against web pages that reach a local gateway through a name of their own
 //! (DNS rebinding): `Host` and `Origin` have to name this machine or a configured host.
+//!
+//! A program around the gateway asks the same of its own routes, see [`check_host`].
 
-use axum::extract::Request;
 use http::header;
 use http::uri::Authority;
 
 const LOOPBACK: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
 
-/// Says why a request is refused.
-pub(crate) fn check(request: &Request, allowed: &[String]) -> Result<(), String> {
+/// Whether `Host` and `Origin` of a request name this machine or one of the `allowed` hosts (`*` allows
+/// all), as the endpoint asks of every request.
+///
+/// # Errors
+/// Why the request is to be refused, for people.
+pub fn check_host<B>(request: &http::Request<B>, allowed: &[String]) -> Result<(), String> {
     let headers = request.headers();
     let host = match headers.get(header::HOST) {
         Some(host) => host.to_str().unwrap_or_default(),

@@ -1,7 +1,7 @@
 //! The clients' side: MCP over streamable HTTP with sessions (`spec/environment.md` §7).
 
 pub(crate) mod caller;
-mod guard;
+pub(crate) mod guard;
 mod headers;
 mod initialize;
 pub(crate) mod methods;
@@ -53,7 +53,7 @@ async fn handle(State(gateway): State<Gateway>, request: Request) -> Response {
         )
             .into_response();
     }
-    if let Err(refusal) = guard::check(&request, &gateway.inner.options.allowed_hosts) {
+    if let Err(refusal) = guard::check_host(&request, &gateway.inner.options.allowed_hosts) {
         return refuse(StatusCode::FORBIDDEN, None, &refusal);
     }
     let method = request.method().clone();

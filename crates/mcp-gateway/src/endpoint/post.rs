@@ -247,7 +247,7 @@ pub(super) async fn run_to_end(
     params: RawObject,
     cancelled: &CancellationToken,
 ) -> Outcome {
-    let watched = gateway.watch_tool_call(TARGET_AGENT, method, &params);
+    let watched = gateway.watch_tool_call(TARGET_AGENT, method, &params, &caller.headers);
     let outcome = tokio::select! {
         biased;
         () = cancelled.cancelled() => Err(RpcError::new(0, "Request cancelled")),

@@ -178,6 +178,19 @@ pub(crate) struct Reading {
     pub(crate) held: Option<Box<dyn Send>>,
 }
 
+impl Reading {
+    /// From the beginning, without a way to go on after a lost connection.
+    pub(crate) fn once(keep_alive: Duration, held: Box<dyn Send>) -> Self {
+        Self {
+            after: 0,
+            primed: false,
+            resumable: false,
+            keep_alive,
+            held: Some(held),
+        }
+    }
+}
+
 /// An HTTP answer that reads `stream` to its end.
 pub(crate) fn event_response(stream: Arc<EventStream>, reading: Reading) -> Response {
     struct State {

@@ -7,6 +7,7 @@ use mcp_gateway::GatewayOptions;
 use serde_json::json;
 use testkit::mcp::StubServer;
 
+use crate::client::tool_call;
 use crate::world::{World, config, eventually, options, stub};
 
 #[tokio::test(flavor = "multi_thread")]
@@ -123,10 +124,8 @@ async fn a_cancelled_call_ends_here_and_at_the_server() {
     let client = Arc::new(world.client().await);
     let caller = client.clone();
     let call = tokio::spawn(async move {
-        let params = json!({"name": "sleep", "arguments": {"ms": 60_000, "label": "given-up"}});
-        caller
-            .send(&json!({"jsonrpc": "2.0", "id": "c", "method": "tools/call", "params": params}))
-            .await
+        let arguments = json!({"ms": 60_000, "label": "given-up"});
+        caller.send(&tool_call("c", "sleep", &arguments)).await
     });
     tokio::time::sleep(Duration::from_millis(300)).await;
     let notice = json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": "c"}});
@@ -147,8 +146,7 @@ async fn a_cancelled_call_ends_here_and_at_the_server() {
 async fn a_client_that_goes_away_does_not_cancel_its_call() {
     let world = World::serving([("one", stub())]).await;
     let client = world.client().await;
-    let params = json!({"name": "sleep", "arguments": {"ms": 700, "label": "alone"}});
-    let message = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params});
+    let message = tool_call(1, "sleep", &json!({"ms": 700, "label": "alone"}));
     let send = client.post().body(message.to_string()).send();
     assert!(
         tokio::time::timeout(Duration::from_millis(200), send)

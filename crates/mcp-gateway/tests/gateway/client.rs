@@ -78,13 +78,30 @@ pub(crate) fn events(text: &str) -> Vec<(String, String)> {
 }
 
 pub(crate) fn initialize(version: &str, capabilities: &Value) -> Value {
-    json!({
-        "jsonrpc": "2.0", "id": "init", "method": "initialize",
-        "params": {
-            "protocolVersion": version, "capabilities": capabilities,
-            "clientInfo": {"name": "test", "version": "1"},
-        },
-    })
+    let params = json!({
+        "protocolVersion": version, "capabilities": capabilities,
+        "clientInfo": {"name": "test", "version": "1"},
+    });
+    message("init", "initialize", &params)
+}
+
+/// A request.
+pub(crate) fn message(id: impl Into<Value>, method: &str, params: &Value) -> Value {
+    json!({"jsonrpc": "2.0", "id": id.into(), "method": method, "params": params})
+}
+
+/// A request to call a tool.
+pub(crate) fn tool_call(id: impl Into<Value>, name: &str, arguments: &Value) -> Value {
+    message(
+        id,
+        "tools/call",
+        &json!({"name": name, "arguments": arguments}),
+    )
+}
+
+/// A request that the gateway answers itself.
+pub(crate) fn ping(id: impl Into<Value>) -> Value {
+    json!({"jsonrpc": "2.0", "id": id.into(), "method": "ping"})
 }
 
 impl Client {
@@ -137,9 +154,7 @@ impl Client {
     /// Sends a request and returns all that came back.
     pub(crate) async fn exchange(&self, method: &str, params: Value) -> Answer {
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);
-        let answer = self
-            .send(&json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}))
-            .await;
+        let answer = self.send(&message(id, method, &params)).await;
         assert_eq!(answer.last()["id"], id, "{answer:?}");
         answer
     }

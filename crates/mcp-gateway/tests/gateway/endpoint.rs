@@ -6,12 +6,8 @@ use mcp_gateway::GatewayOptions;
 use reqwest::{Method, RequestBuilder};
 use serde_json::{Value, json};
 
-use crate::client::{Answer, BOTH, Client, events, initialize};
+use crate::client::{Answer, BOTH, Client, events, initialize, message, ping, tool_call};
 use crate::world::{World, eventually, options, stub};
-
-fn ping(id: &Value) -> Value {
-    json!({"jsonrpc": "2.0", "id": id, "method": "ping"})
-}
 
 /// Sends a request that the client would not send, and returns status, error code and message.
 async fn status(request: RequestBuilder) -> (u16, Value, String) {
@@ -72,7 +68,7 @@ async fn refusals_have_their_status() {
             .header("content-type", "application/json")
             .header("accept", BOTH)
     };
-    let body = ping(&json!(1)).to_string();
+    let body = ping(1).to_string();
     let without = status(bare().body(body.clone())).await;
     assert_eq!(
         without,
@@ -164,6 +160,56 @@ async fn refusals_have_their_status() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn only_a_handshake_opens_a_session() {
+    let world = World::serving([("one", stub())]).await;
+    let http = reqwest::Client::new();
+    let post = |accept: &str| {
+        http.post(&world.url)
+            .header("content-type", "application/json")
+            .header("accept", accept)
+    };
+    let handshake = initialize("2025-06-18", &json!({}));
+    for (refused, right) in [
+        (post(BOTH).body(ping(1).to_string()), 400),
+        (post("text/plain").body(handshake.to_string()), 406),
+        (post(BOTH).body("{"), 400),
+        (post(BOTH).body(json!([handshake]).to_string()), 400),
+        (
+            http.post(&world.url)
+                .body(handshake.to_string())
+                .header("accept", BOTH),
+            400,
+        ),
+        (http.delete(&world.url), 400),
+        (
+            http.get(&world.url).header("accept", "text/event-stream"),
+            400,
+        ),
+    ] {
+        let answer = Answer::of(refused.send().await.unwrap()).await;
+        assert_eq!((answer.status.as_u16(), answer.session), (right, None));
+    }
+    assert_eq!(world.gateway.state().sessions, 0);
+
+    let opened = post(BOTH).body(handshake.to_string()).send().await.unwrap();
+    let id = Answer::of(opened).await.session.unwrap();
+    let send = async |body: &Value| {
+        let post = post(BOTH).header("mcp-session-id", &id);
+        Answer::of(post.body(body.to_string()).send().await.unwrap()).await
+    };
+    // Served before the client has said that it is ready, and a cursor makes no difference.
+    let listed = send(&message(1, "tools/list", &json!({"cursor": "none"}))).await;
+    assert_eq!(listed.last()["result"]["tools"][0]["name"], "echo");
+    assert_eq!(listed.last()["result"].get("nextCursor"), None);
+    // A second handshake stays in its session.
+    let again = send(&handshake).await;
+    assert_eq!(again.session.as_deref(), Some(id.as_str()));
+    assert_eq!(again.last()["result"]["protocolVersion"], "2025-06-18");
+    assert_eq!(world.gateway.state().sessions, 1);
+    world.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn hosts_and_origins_of_others_are_refused() {
     let world = World::serving_with(
         GatewayOptions {
@@ -175,12 +221,7 @@ async fn hosts_and_origins_of_others_are_refused() {
     .await;
     let client = world.client().await;
     let with = |name: &str, value: &str| {
-        status(
-            client
-                .post()
-                .header(name, value)
-                .body(ping(&json!(1)).to_string()),
-        )
+        status(client.post().header(name, value).body(ping(1).to_string()))
     };
     assert_eq!(with("host", "evil.example").await.0, 403);
     assert_eq!(with("origin", "http://evil.example").await.0, 403);
@@ -200,7 +241,7 @@ async fn ids_come_back_as_they_were() {
         json!(-3),
         json!(9_007_199_254_740_991_u64),
     ] {
-        let answer = client.send(&ping(&id)).await;
+        let answer = client.send(&ping(id.clone())).await;
         assert_eq!(
             answer.last(),
             &json!({"jsonrpc": "2.0", "id": id, "result": {}})
@@ -214,8 +255,8 @@ async fn both_addresses_and_either_kind_of_answer() {
     let world = World::serving([("one", stub())]).await;
     let mut client = world.client().await;
     client.url = client.url.trim_end_matches('/').to_owned();
-    let call = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params":
-        {"name": "progress", "arguments": {"steps": 1}, "_meta": {"progressToken": 1}}});
+    let mut call = tool_call(1, "progress", &json!({"steps": 1}));
+    call["params"]["_meta"] = json!({"progressToken": 1});
     for (accept, kind, messages) in [
         ("application/json", "application/json", 1),
         ("text/event-stream", "text/event-stream", 2),
@@ -250,7 +291,16 @@ async fn a_silent_call_is_kept_alive_by_comments() {
     .await;
     let client = Client::open_as(&world.url, "2025-11-25", &json!({})).await;
     let params = json!({"name": "sleep", "arguments": {"ms": 1000, "label": "s"}});
-    let answer = client.exchange("tools/call", params).await;
+    let response = client
+        .post()
+        .body(message(7, "tools/call", &params).to_string())
+        .send()
+        .await
+        .unwrap();
+    let header = |name: &str| response.headers()[name].to_str().unwrap().to_owned();
+    assert_eq!(header("cache-control"), "no-cache, no-transform");
+    assert_eq!(header("x-accel-buffering"), "no");
+    let answer = Answer::of(response).await;
     assert_eq!(answer.kind, "text/event-stream");
     assert!(answer.text.contains("\r\n: ping\r\n"), "{}", answer.text);
     // Clients of this revision get an id to resume from at once; older ones do not expect it.
@@ -270,8 +320,8 @@ async fn a_silent_call_is_kept_alive_by_comments() {
 async fn a_broken_answer_is_resumed_from_the_last_event() {
     let world = World::serving([("one", stub())]).await;
     let client = Client::open_as(&world.url, "2025-11-25", &json!({})).await;
-    let call = json!({"jsonrpc": "2.0", "id": 30, "method": "tools/call", "params":
-        {"name": "progress", "arguments": {"steps": 3, "ms": 200}, "_meta": {"progressToken": "r"}}});
+    let mut call = tool_call(30, "progress", &json!({"steps": 3, "ms": 200}));
+    call["params"]["_meta"] = json!({"progressToken": "r"});
     let mut response = client.post().body(call.to_string()).send().await.unwrap();
     let mut text = String::new();
     while events(&text).is_empty() {
@@ -359,7 +409,7 @@ async fn a_session_ends_by_delete_and_takes_its_calls_along() {
     let (call, deleted) = tokio::join!(call, delete);
     assert_eq!(deleted, 200);
     assert_eq!(call.last()["error"]["code"], 0);
-    assert_eq!(client.send(&ping(&json!(1))).await.status, 404);
+    assert_eq!(client.send(&ping(1)).await.status, 404);
     eventually(Duration::from_secs(5), "the server was told", async || {
         other.text("noticed", json!({})).await == r#"["deleted"]"#
     })
@@ -384,7 +434,7 @@ async fn idle_sessions_end_but_never_under_a_call() {
         busy.text("sleep", json!({"ms": 2500, "label": "x"})).await,
         "slept x"
     );
-    assert_eq!(idle.send(&ping(&json!(1))).await.status, 404);
+    assert_eq!(idle.send(&ping(1)).await.status, 404);
     world.end().await;
 }
 
@@ -410,10 +460,7 @@ async fn sessions_and_bodies_have_limits() {
     let (code, _, text) = status(third).await;
     assert_eq!(code, 503);
     assert!(text.contains("2 (max_sessions)"), "{text}");
-    let sleep = |id: u64| {
-        let params = json!({"name": "sleep", "arguments": {"ms": 1500}});
-        json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params})
-    };
+    let sleep = |id: u64| tool_call(id, "sleep", &json!({"ms": 1500}));
     let (first, second) = (sleep(7), sleep(8));
     let (first, second) = tokio::join!(client.send(&first), async {
         tokio::time::sleep(Duration::from_millis(300)).await;

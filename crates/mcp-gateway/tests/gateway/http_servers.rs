@@ -6,7 +6,7 @@ use mcp_gateway::{GatewayOptions, ServerPhase};
 use serde_json::json;
 use testkit::mcp::HttpStub;
 
-use crate::client::Client;
+use crate::client::{Client, message};
 use crate::world::{World, eventually, options, remote, servers, stdio, stub};
 
 #[tokio::test(flavor = "multi_thread")]
@@ -60,7 +60,7 @@ async fn configured_headers_win_and_credentials_of_clients_stay_out() {
     let client = world.client().await;
     for method in ["tools/call", "resources/read"] {
         let params = json!({"name": "echo", "uri": "data://info", "arguments": {"text": "x"}});
-        let message = json!({"jsonrpc": "2.0", "id": method, "method": method, "params": params});
+        let message = message(method, method, &params);
         let post = client
             .post()
             .bearer_auth("secret")

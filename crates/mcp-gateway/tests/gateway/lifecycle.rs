@@ -6,7 +6,7 @@ use formats::apps::{AppsConfig, Isolation, OnFailure, ServerConfig};
 use formats::owner::Owner;
 use mcp_gateway::{ApplyError, ServerPhase};
 use serde_json::json;
-use testkit::mcp::StubServer;
+use testkit::mcp::{HttpStub, StubServer};
 
 use crate::client::Client;
 use crate::processes::{marked, stubs};
@@ -240,6 +240,32 @@ async fn entries_that_cannot_work_are_invalid() {
             "{text}"
         );
     }
+    world.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_transport_says_which_entries_count() {
+    let server = HttpStub::start(stub(), true).await;
+    let world = World::new().await;
+    let process = ServerConfig {
+        url: Some("http://127.0.0.1:1/nobody".to_owned()),
+        headers: Some([("not a header".to_owned(), "x".to_owned())].into()),
+        ..stdio(&stub())
+    };
+    let reached = ServerConfig {
+        transport: "streamable-http".to_owned(),
+        command: Some("no-such-binary".to_owned()),
+        cwd: Some("/no/such/directory".to_owned()),
+        ..crate::world::remote(&server.url)
+    };
+    let both = servers([("process", process), ("reached", reached)]);
+    world.gateway.apply(both).await.unwrap();
+    let client = world.client().await;
+    for name in ["process_echo", "reached_echo"] {
+        assert_eq!(client.text(name, json!({"text": name})).await, name);
+    }
+    let state = world.gateway.state();
+    assert!(state.servers[0].process_id.is_some() && state.servers[1].process_id.is_none());
     world.end().await;
 }
 

@@ -16,6 +16,7 @@ mod events_servers;
 mod forwarding;
 mod http_servers;
 mod lifecycle;
+mod limits;
 mod names;
 mod peers;
 mod processes;

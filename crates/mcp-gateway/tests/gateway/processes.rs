@@ -21,6 +21,12 @@ pub(crate) fn stubs(mark: &str) -> Vec<u32> {
         .collect()
 }
 
+/// Waits until no stub with `mark` is left.
+pub(crate) async fn gone(mark: &str) {
+    let limit = Duration::from_secs(5);
+    eventually(limit, mark, async || stubs(mark).is_empty()).await;
+}
+
 fn processes() -> impl Iterator<Item = u32> {
     fs::read_dir("/proc")
         .unwrap()

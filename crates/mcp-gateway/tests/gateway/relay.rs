@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::client::{Client, events};
+use crate::client::{Client, events, tool_call};
 use crate::world::{World, stub};
 
 #[tokio::test(flavor = "multi_thread")]
@@ -97,8 +97,7 @@ async fn requests_that_a_client_cannot_answer_are_refused_at_once() {
 
 /// Calls `ask` and answers what arrives on the stream with `text`; returns the tool's text.
 async fn ask_and_answer(client: &Client, method: &str, params: &Value, reply: &Value) -> Value {
-    let call = json!({"jsonrpc": "2.0", "id": "ask", "method": "tools/call", "params": {
-        "name": "ask", "arguments": {"method": method, "params": params}}});
+    let call = tool_call("ask", "ask", &json!({"method": method, "params": params}));
     let mut response = client.post().body(call.to_string()).send().await.unwrap();
     let mut text = String::new();
     let mut answered = false;

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use reqwest::Response;
 use serde_json::{Value, json};
 
-use crate::client::{Answer, BOTH};
+use crate::client::{Answer, BOTH, message};
 
 pub(crate) const VERSION: &str = "2026-07-28";
 
@@ -69,7 +69,7 @@ impl SessionlessClient {
         for (name, value) in headers {
             request = request.header(*name, *value);
         }
-        let message = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
+        let message = message(id.clone(), method, params);
         request.json(&message).send().await.unwrap()
     }
 

@@ -9,7 +9,8 @@ use mcp_gateway::GatewayOptions;
 use serde_json::json;
 use testkit::mcp::StubServer;
 
-use crate::processes::{marked, stubs};
+use crate::client::ping;
+use crate::processes::{gone, marked, stubs};
 use crate::world::{World, config, eventually, options, stub};
 
 #[tokio::test(flavor = "multi_thread")]
@@ -25,6 +26,18 @@ async fn the_same_configuration_changes_nothing() {
     assert_eq!(again.servers, ["one"]);
     assert!(again.duration_ms.to_bits() == 0, "{}", again.duration_ms);
     assert_eq!(client.text("count", json!({})).await, "2");
+    // Neither does the same in another order.
+    let two = |names: [&'static str; 2]| config(names.map(|name| (name, stub())));
+    let first = world.gateway.apply(two(["one", "two"])).await.unwrap();
+    assert!(first.duration_ms > 0.0);
+    let turned = world.gateway.apply(two(["two", "one"])).await.unwrap();
+    assert_eq!(turned.servers, ["two", "one"]);
+    assert!(turned.duration_ms.to_bits() == 0, "{}", turned.duration_ms);
+    world
+        .gateway
+        .apply(config([("one", stub())]))
+        .await
+        .unwrap();
     // An empty list of allowed names means the same for calls, but is another configuration.
     let other = AppsConfig {
         allowed_tool_names: Some(vec![]),
@@ -104,12 +117,7 @@ async fn a_call_in_flight_finishes_on_its_old_server() {
     assert_eq!(client.text("echo", json!({"text": "new"})).await, "new");
     assert_eq!(stubs("drained").len(), 1, "it still works");
     assert_eq!(call.await.unwrap(), "slept x");
-    eventually(
-        Duration::from_secs(5),
-        "the old server is gone",
-        async || stubs("drained").is_empty(),
-    )
-    .await;
+    gone("drained").await;
     world.end().await;
 }
 
@@ -139,12 +147,7 @@ async fn a_call_that_outlasts_the_drain_is_answered() {
         text.contains("configuration") && text.contains("replaced"),
         "{text}"
     );
-    eventually(
-        Duration::from_secs(5),
-        "the old server is gone",
-        async || stubs("cut-off").is_empty(),
-    )
-    .await;
+    gone("cut-off").await;
     world.end().await;
 }
 
@@ -226,10 +229,7 @@ async fn after_the_shutdown_nothing_is_applied_or_served() {
     let client = world.client().await;
     world.gateway.shutdown().await;
     assert_eq!(stubs("shut-down"), Vec::<u32>::new());
-    let answer = client
-        .send(&json!({"jsonrpc": "2.0", "id": 1, "method": "ping"}))
-        .await;
-    assert_eq!(answer.status, 404);
+    assert_eq!(client.send(&ping(1)).await.status, 404);
     let error = world
         .gateway
         .apply(config([("one", stub())]))
@@ -271,11 +271,7 @@ async fn a_shutdown_takes_no_longer_than_it_may() {
         "{:?}",
         started.elapsed()
     );
-    let limit = Duration::from_secs(5);
-    eventually(limit, "all are killed", async || {
-        stubs("stubborn-shutdown").is_empty()
-    })
-    .await;
+    gone("stubborn-shutdown").await;
     let result = call.await.unwrap();
     assert!(result.is_err() || result.unwrap()["isError"] == true);
     world.end().await;

@@ -7,6 +7,7 @@ use futures::future::BoxFuture;
 use mcp_gateway::{TARGET_AGENT, ToolCall, ToolCallObserver};
 use serde_json::{Map, Value, json};
 
+use crate::client::tool_call;
 use crate::world::{World, config, stub};
 
 #[derive(Default)]
@@ -49,7 +50,24 @@ async fn every_tool_call_is_seen_with_its_end() {
         (call.actor.as_str(), call.tool.as_str(), &call.arguments),
         (TARGET_AGENT, "a_echo", &json!({"text": "x"}))
     );
+    assert!(call.attribution.is_empty());
     assert_eq!(call.outcome.as_ref().unwrap()["content"][0]["text"], "x");
+
+    let said = client
+        .post()
+        .header("x-agent-id", "a7")
+        .header("x-orchestrator-version", "v".repeat(200))
+        .body(tool_call(7, "a_echo", &json!({"text": "x"})).to_string());
+    assert_eq!(said.send().await.unwrap().status(), 200);
+    let long = "v".repeat(128);
+    assert_eq!(
+        seen.take()[0].attribution,
+        [
+            ("x-agent-id", "a7".to_owned()),
+            ("x-orchestrator-version", long)
+        ]
+        .into()
+    );
 
     for (tool, right) in [
         ("b_fail", "first\nsecond"),

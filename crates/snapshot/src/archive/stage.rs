@@ -13,7 +13,7 @@ use super::ahead::Ahead;
 use super::header::{modified, safe_mode};
 use super::place::{NEW, OLD};
 use super::stream::{self, Counters, Source, Unpacked, stream_error};
-use super::unpack::{Refusal, UnpackError, UnpackReport};
+use super::unpack::{Refusal, UnpackError, UnpackReport, admit};
 use crate::limits::{Limits, Meter};
 use crate::name::{self, BadName};
 use crate::resolve::{Resolved, resolve};
@@ -110,13 +110,7 @@ impl Stage<'_> {
             member: shown.clone(),
             refusal,
         };
-        let limit = |limit| UnpackError::Limit {
-            member: shown.clone(),
-            limit,
-        };
-        self.meter.member(entry.size()).map_err(limit)?;
-        self.meter.path(&raw).map_err(limit)?;
-        let path = name::relative_path(&raw).map_err(|bad| refuse(bad.into()))?;
+        let path = admit(&mut self.meter, &raw, entry.size())?;
         // Before POSIX, a directory was a file whose name ends with a slash.
         let old_directory = kind == EntryType::Regular && raw.ends_with(b"/");
         self.report.members += 1;

@@ -9,7 +9,7 @@ use cap_std::fs::{Dir, OpenOptions};
 
 use super::header::safe_mode;
 use super::place::{NEW, OLD};
-use super::unpack::{Prepared, Refusal, Staged, UnpackError, UnpackReport, prepare};
+use super::unpack::{Prepared, Refusal, Staged, UnpackError, UnpackReport, admit, prepare};
 use crate::limits::{Limits, Meter};
 use crate::name;
 
@@ -65,9 +65,7 @@ impl<'l> Staging<'l> {
             member: shown.clone(),
             limit,
         };
-        self.meter.member(0).map_err(limit)?;
-        self.meter.path(raw).map_err(limit)?;
-        let path = name::relative_path(raw).map_err(|bad| refuse(bad.into()))?;
+        let path = admit(&mut self.meter, raw, 0)?;
         if path.as_os_str().is_empty() {
             return Err(refuse(Refusal::EmptyName));
         }

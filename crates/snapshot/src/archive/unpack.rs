@@ -8,7 +8,8 @@ use cap_std::fs::Dir;
 use tempfile::TempDir;
 
 use super::{place, stage};
-use crate::limits::{LimitExceeded, Limits};
+use crate::limits::{LimitExceeded, Limits, Meter};
+use crate::name;
 use crate::tree::STAGING_PREFIX;
 
 /// What was unpacked.
@@ -262,6 +263,20 @@ pub(super) fn prepare(root: &Path, inner: &Path) -> Result<Prepared, UnpackError
         root_dir,
         inner: inner.to_owned(),
         lock,
+    })
+}
+
+/// Where one more member goes, whose header announces `size` bytes, if its name and the limits allow it.
+pub(super) fn admit(meter: &mut Meter<'_>, raw: &[u8], size: u64) -> Result<PathBuf, UnpackError> {
+    let limit = |limit| UnpackError::Limit {
+        member: name::display(raw),
+        limit,
+    };
+    meter.member(size).map_err(limit)?;
+    meter.path(raw).map_err(limit)?;
+    name::relative_path(raw).map_err(|bad| UnpackError::Refused {
+        member: name::display(raw),
+        refusal: bad.into(),
     })
 }
 

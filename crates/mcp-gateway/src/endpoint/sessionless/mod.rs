@@ -162,16 +162,7 @@ async fn run(
         let status = status.get().copied().unwrap_or(StatusCode::OK);
         return (status, [(header::CONTENT_TYPE, "application/json")], text).into_response();
     }
-    event_response(
-        stream,
-        Reading {
-            after: 0,
-            primed: false,
-            resumable: false,
-            keep_alive: options.keep_alive,
-            held: Some(Box::new(gone)),
-        },
-    )
+    event_response(stream, Reading::once(options.keep_alive, Box::new(gone)))
 }
 
 /// Starts the call, or takes up the one that `requestState` stands for.
@@ -284,13 +275,7 @@ async fn listen(
     match opened.await {
         Ok((stream, listening)) => event_response(
             stream,
-            Reading {
-                after: 0,
-                primed: false,
-                resumable: false,
-                keep_alive: options.keep_alive,
-                held: Some(Box::new(listening)),
-            },
+            Reading::once(options.keep_alive, Box::new(listening)),
         ),
         Err(error) => plain(&request.id, &Err(error)),
     }
