@@ -10,14 +10,13 @@ use uuid::Uuid;
 use crate::around::{Admission, Around};
 use crate::budget::{Budget, worst_case};
 use crate::cache::{Cache, Key};
-use crate::call::{ChatRequest, ChatResponse};
-use crate::error::{ChatError, ChatErrorKind};
-use crate::extra_args::Settings;
-use crate::prices::Price;
-use crate::provider::{Delta, DeltaSink, Provider, Reply};
 use crate::rate::WaitNotice;
 use crate::recording::{Happened, Question, StoredDelta};
 use crate::retry::{RetryNotice, RetryPolicy};
+use llm_wire::extra_args::Settings;
+use llm_wire::{
+    ChatError, ChatErrorKind, ChatRequest, ChatResponse, Delta, DeltaSink, Price, Provider, Reply,
+};
 
 /// A model that can be asked. Cloning is cheap.
 #[derive(Clone)]
@@ -268,7 +267,7 @@ impl Model {
         let tell = |delta: Delta<'_>| {
             if recording {
                 let mut told = told.lock().unwrap_or_else(PoisonError::into_inner);
-                told.push(StoredDelta::from(delta));
+                told.extend(StoredDelta::of(delta));
             }
             if let Some(sink) = on_delta {
                 sink(delta);

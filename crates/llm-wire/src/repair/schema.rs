@@ -1,0 +1,361 @@
+//! Schemas of tool parameters as OpenAI and Anthropic want them; `gemini` has those of Google.
+
+use std::borrow::Cow;
+
+use formats::Object;
+use serde_json::{Value, json};
+
+mod gemini;
+mod plain;
+
+pub use gemini::{Renamed, gemini_parameters, gemini_schema};
+
+/// `parameters` completed: type `object` with `properties` at the root, `items` for every array.
+/// Everything else stays as it is.
+///
+/// OpenAI refuses a tool whose schema lacks these, although JSON Schema does not ask for them.
+pub fn complete_parameters(parameters: &Value) -> Cow<'_, Value> {
+    if root_is_complete(parameters) && is_complete(parameters) {
+        return Cow::Borrowed(parameters);
+    }
+    let mut schema = parameters.clone();
+    complete_root(&mut schema);
+    complete(&mut schema);
+    Cow::Owned(schema)
+}
+
+/// `parameters` as OpenAI itself takes them: completed, without a union at the root, without patterns
+/// that it cannot read.
+pub fn openai_parameters(parameters: &Value) -> Cow<'_, Value> {
+    let mut schema = flattened(parameters);
+    if any_schema(&schema, &mut |object| odd_pattern(object)) {
+        each_schema(schema.to_mut(), &mut |object| {
+            if odd_pattern(object) {
+                object.remove("pattern");
+            }
+        });
+    }
+    schema
+}
+
+/// Whether a schema has a pattern in a dialect other than Python's, which OpenAI checks with:
+/// classes of Unicode properties, and groups named as in other languages.
+fn odd_pattern(schema: &Object) -> bool {
+    let Some(pattern) = schema.get("pattern").and_then(Value::as_str) else {
+        return false;
+    };
+    let named_group = pattern
+        .match_indices("(?<")
+        .any(|(at, found)| !pattern[at + found.len()..].starts_with(['=', '!']));
+    pattern.contains("\\p{") || pattern.contains("\\P{") || named_group
+}
+
+/// `parameters` with a root of type `object` that has `properties` and no union, as Anthropic takes
+/// them. Everything else stays as it is.
+pub fn rooted_parameters(parameters: &Value) -> Cow<'_, Value> {
+    match without_root_union(parameters) {
+        Cow::Borrowed(same) if root_is_complete(same) => Cow::Borrowed(same),
+        schema => {
+            let mut schema = schema.into_owned();
+            complete_root(&mut schema);
+            Cow::Owned(schema)
+        }
+    }
+}
+
+/// `parameters` completed, and a union at the root flattened into one object, which is the only root
+/// that OpenAI takes.
+fn flattened(parameters: &Value) -> Cow<'_, Value> {
+    match without_root_union(parameters) {
+        Cow::Borrowed(same) => complete_parameters(same),
+        Cow::Owned(schema) => Cow::Owned(complete_parameters(&schema).into_owned()),
+    }
+}
+
+/// `parameters` with a union at the root flattened into one object. What the union demanded is said
+/// in the description instead.
+fn without_root_union(parameters: &Value) -> Cow<'_, Value> {
+    let is_union = |object: &Object| UNIONS.iter().any(|key| object.contains_key(*key));
+    let Some(root) = parameters.as_object().filter(|root| is_union(root)) else {
+        return Cow::Borrowed(parameters);
+    };
+    let mut root = root.clone();
+    let mut properties = take_object(&mut root, "properties");
+    let mut notes = Vec::new();
+    for key in UNIONS {
+        let Some(Value::Array(branches)) = root.remove(*key) else {
+            continue;
+        };
+        for branch in &branches {
+            let known = branch.get("properties").and_then(Value::as_object);
+            for (name, schema) in known.into_iter().flatten() {
+                properties
+                    .entry(name.clone())
+                    .or_insert_with(|| schema.clone());
+            }
+        }
+        let demands: Vec<String> = branches.iter().map(demand).collect();
+        notes.push(match *key {
+            "allOf" => format!("All of these hold: {}.", demands.join("; ")),
+            "oneOf" => format!("Exactly one of these holds: {}.", demands.join("; ")),
+            _ => format!("At least one of these holds: {}.", demands.join("; ")),
+        });
+    }
+    root.insert("properties".to_owned(), Value::Object(properties));
+    let earlier = root.get("description").and_then(Value::as_str);
+    let description: Vec<&str> = earlier
+        .into_iter()
+        .chain(notes.iter().map(String::as_str))
+        .collect();
+    let description = description.join(" ");
+    root.insert("description".to_owned(), description.into());
+    Cow::Owned(Value::Object(root))
+}
+
+/// Keywords that OpenAI does not take at the root.
+const UNIONS: &[&str] = &["allOf", "anyOf", "oneOf"];
+
+fn take_object(root: &mut Object, key: &str) -> Object {
+    match root.remove(key) {
+        Some(Value::Object(object)) => object,
+        _ => Object::new(),
+    }
+}
+
+/// What one branch of a union demands, in words.
+fn demand(branch: &Value) -> String {
+    let required: Vec<String> = branch
+        .get("required")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
+        .filter_map(|name| Some(format!("`{}`", name.as_str()?)))
+        .collect();
+    if required.is_empty() {
+        branch.to_string()
+    } else {
+        format!("{} given", required.join(" and "))
+    }
+}
+
+fn root_is_complete(schema: &Value) -> bool {
+    schema.get("type").and_then(Value::as_str) == Some("object")
+        && schema.get("properties").is_some_and(Value::is_object)
+}
+
+fn complete_root(schema: &mut Value) {
+    if !schema.is_object() {
+        // `true`, `null` and the like promise nothing about the arguments.
+        *schema = json!({});
+    }
+    if let Some(root) = schema.as_object_mut() {
+        root.insert("type".to_owned(), "object".into());
+        if !root.get("properties").is_some_and(Value::is_object) {
+            root.insert("properties".to_owned(), json!({}));
+        }
+    }
+}
+
+/// Whether `schema` may describe an array.
+fn is_array(schema: &Object) -> bool {
+    match schema.get("type") {
+        Some(Value::String(name)) => name == "array",
+        Some(Value::Array(names)) => names.iter().any(|name| name == "array"),
+        _ => false,
+    }
+}
+
+fn is_complete(schema: &Value) -> bool {
+    !any_schema(schema, &mut |object| is_array(object) && !has_items(object))
+}
+
+fn complete(schema: &mut Value) {
+    each_schema(schema, &mut |object| {
+        if is_array(object) && !has_items(object) {
+            object.insert("items".to_owned(), json!({}));
+        }
+    });
+}
+
+/// Whether `test` holds of `schema` or a schema within it.
+fn any_schema(schema: &Value, test: &mut dyn FnMut(&Object) -> bool) -> bool {
+    let Some(object) = schema.as_object() else {
+        return false;
+    };
+    test(object)
+        || object
+            .iter()
+            .any(|(keyword, value)| match (place_of(keyword), value) {
+                (Place::Schema, value) => any_schema(value, test),
+                (Place::List, Value::Array(list)) => {
+                    list.iter().any(|schema| any_schema(schema, test))
+                }
+                (Place::Map, Value::Object(map)) => {
+                    map.values().any(|schema| any_schema(schema, test))
+                }
+                _ => false,
+            })
+}
+
+/// Does `change` to `schema` and all schemas within it.
+fn each_schema(schema: &mut Value, change: &mut dyn FnMut(&mut Object)) {
+    let Some(object) = schema.as_object_mut() else {
+        return;
+    };
+    change(object);
+    for (keyword, value) in object.iter_mut() {
+        match (place_of(keyword), value) {
+            (Place::Schema, value) => each_schema(value, change),
+            (Place::List, Value::Array(list)) => {
+                for schema in list {
+                    each_schema(schema, change);
+                }
+            }
+            (Place::Map, Value::Object(map)) => {
+                for schema in map.values_mut() {
+                    each_schema(schema, change);
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+/// `items` has to be a schema; drafts before 2020-12 allowed a list of them.
+fn has_items(schema: &Object) -> bool {
+    matches!(schema.get("items"), Some(Value::Object(_) | Value::Bool(_)))
+}
+
+/// Where a keyword of JSON Schema holds further schemas.
+enum Place {
+    Schema,
+    List,
+    Map,
+    Other,
+}
+
+fn place_of(keyword: &str) -> Place {
+    match keyword {
+        "items"
+        | "additionalProperties"
+        | "not"
+        | "if"
+        | "then"
+        | "else"
+        | "contains"
+        | "propertyNames"
+        | "unevaluatedItems"
+        | "unevaluatedProperties" => Place::Schema,
+        "anyOf" | "oneOf" | "allOf" | "prefixItems" => Place::List,
+        "properties" | "patternProperties" | "$defs" | "definitions" | "dependentSchemas" => {
+            Place::Map
+        }
+        _ => Place::Other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_complete_schema_is_not_copied() {
+        let schema = json!({"type": "object", "properties": {"a": {"type": "array", "items": {}}}});
+        assert!(matches!(complete_parameters(&schema), Cow::Borrowed(_)));
+    }
+
+    #[test]
+    fn what_is_missing_is_added_where_it_is_missing() {
+        let schema = json!({
+            "properties": {
+                // A property that is called like a keyword is no keyword.
+                "items": {"type": ["array", "null"]},
+                "deep": {"anyOf": [{"type": "array", "prefixItems": [{"type": "array"}]}]}
+            },
+            "$defs": {"list": {"type": "array"}},
+            "default": {"type": "array"}
+        });
+        assert_eq!(
+            *complete_parameters(&schema),
+            json!({
+                "properties": {
+                    "items": {"type": ["array", "null"], "items": {}},
+                    "deep": {"anyOf": [{
+                        "type": "array",
+                        "prefixItems": [{"type": "array", "items": {}}],
+                        "items": {}
+                    }]}
+                },
+                "$defs": {"list": {"type": "array", "items": {}}},
+                "default": {"type": "array"},
+                "type": "object"
+            })
+        );
+        let empty = json!({"type": "object", "properties": {}});
+        assert_eq!(*complete_parameters(&json!({})), empty);
+        assert_eq!(*complete_parameters(&json!(true)), empty);
+        assert_eq!(*complete_parameters(&json!({"type": "object"})), empty);
+    }
+
+    #[test]
+    fn a_union_at_the_root_becomes_one_object_with_a_note() {
+        let schema = json!({"anyOf": [
+            {"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"]},
+            {"type": "object", "properties": {"b": {"type": "array"}}, "required": ["b", "c"]}
+        ]});
+        assert_eq!(
+            *openai_parameters(&schema),
+            json!({
+                "type": "object",
+                "properties": {"a": {"type": "string"}, "b": {"type": "array", "items": {}}},
+                "description": "At least one of these holds: `a` given; `b` and `c` given."
+            })
+        );
+    }
+
+    #[test]
+    fn patterns_that_python_cannot_read_are_dropped() {
+        let pattern = |pattern: &str| {
+            let schema = json!({"type": "object", "properties": {"a": {"pattern": pattern}}});
+            openai_parameters(&schema)
+                .pointer("/properties/a/pattern")
+                .is_some()
+        };
+        assert!(pattern("^[A-Z]{3}$") && pattern("(?<=a)b") && pattern("(?P<year>x)"));
+        assert!(!pattern("^\\p{L}+$") && !pattern("(?<year>x)"));
+    }
+
+    fn any_json() -> impl Strategy<Value = Value> {
+        let leaf = prop_oneof![
+            Just(json!("array")),
+            Just(json!("object")),
+            Just(json!(1)),
+            Just(Value::Null),
+        ];
+        leaf.prop_recursive(5, 40, 4, |inner| {
+            let key = prop_oneof![
+                Just("type"),
+                Just("items"),
+                Just("properties"),
+                Just("anyOf"),
+                Just("a"),
+            ]
+            .prop_map(str::to_owned);
+            prop_oneof![
+                proptest::collection::vec(inner.clone(), 0..4).prop_map(Value::Array),
+                proptest::collection::vec((key, inner), 0..5)
+                    .prop_map(|pairs| Value::Object(pairs.into_iter().collect())),
+            ]
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn the_outcome_is_complete_and_stays_so(schema in any_json()) {
+            let once = complete_parameters(&schema).into_owned();
+            prop_assert!(root_is_complete(&once) && is_complete(&once));
+            prop_assert!(matches!(complete_parameters(&once), Cow::Borrowed(_)));
+        }
+    }
+}
