@@ -313,8 +313,15 @@ impl Models {
     ) -> Result<Arc<dyn Provider>, ModelNameError> {
         let wrong = |reason: String| invalid(name, reason);
         let variable = |name: &str| Some(self.variables.get(name)?.expose_secret());
-        // A token that the caller has stands in the place of credentials.
-        let token = settings.api_key.filter(|token| !token.is_empty());
+        // A token that the caller has stands in the place of credentials; one in the environment, in
+        // the place of those that nobody named.
+        let is_named = google::CREDENTIALS
+            .iter()
+            .any(|name| variable(name).is_some());
+        let token = settings
+            .api_key
+            .filter(|token| !token.is_empty())
+            .or_else(|| variable(google::ACCESS_TOKEN).filter(|_| !is_named));
         let found = match token {
             Some(_) => None,
             None => Some(google::find(&variable).map_err(|missing| match missing {
