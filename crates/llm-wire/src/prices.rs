@@ -41,6 +41,12 @@ pub struct Price {
     /// Input written to a cache; 1.25 times `input` if unset.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache_write: Option<f64>,
+    /// Fresh input that is sound; as other input if unset.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub audio_input: Option<f64>,
+    /// Output that is sound; as other output if unset.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub audio_output: Option<f64>,
     /// Fresh input of long prompts; `input` if unset.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub long_input: Option<f64>,
@@ -61,6 +67,8 @@ impl Price {
             output,
             cache_read: None,
             cache_write: None,
+            audio_input: None,
+            audio_output: None,
             long_input: None,
             long_output: None,
             long_from: None,
@@ -75,6 +83,8 @@ impl Price {
             output: self.output * factor,
             cache_read: times(self.cache_read),
             cache_write: times(self.cache_write),
+            audio_input: times(self.audio_input),
+            audio_output: times(self.audio_output),
             long_input: times(self.long_input),
             long_output: times(self.long_output),
             long_from: self.long_from,
@@ -84,7 +94,8 @@ impl Price {
     /// What `usage` costs in US dollars, `None` when it holds no tokens.
     ///
     /// With prompt P (caches included), completion C, cached reads R and cache writes W this is
-    /// max(P − R − W, 0)·input + R·read + W·write + C·output (`spec/llm.md` §12.2).
+    /// max(P − R − W, 0)·input + R·read + W·write + C·output (`spec/llm.md` §12.2). Sound has its own
+    /// price where there is one; what of it was cached is not known and counts as fresh first.
     ///
     /// ```
     /// # use llm_wire::Price;
@@ -120,10 +131,14 @@ impl Price {
         let fresh = usage
             .prompt_tokens
             .saturating_sub(cached.saturating_add(written));
-        let sum = fresh as f64 * input
+        let heard = usage.audio_tokens().min(fresh);
+        let spoken = usage.audio_output_tokens().min(usage.completion_tokens);
+        let sum = (fresh - heard) as f64 * input
+            + heard as f64 * self.audio_input.unwrap_or(input)
             + cached as f64 * read
             + written as f64 * write
-            + usage.completion_tokens as f64 * output;
+            + (usage.completion_tokens - spoken) as f64 * output
+            + spoken as f64 * self.audio_output.unwrap_or(output);
         Some(sum / 1_000_000.0)
     }
 }
@@ -361,6 +376,24 @@ mod tests {
             ))
             .unwrap();
         assert!((long - 1.8225).abs() < 1e-9, "{long}");
+    }
+
+    #[test]
+    fn sound_has_its_own_price_where_there_is_one() {
+        let usage = usage(json!({
+            "prompt_tokens": 10_000, "completion_tokens": 1_000,
+            "prompt_tokens_details": {"text_tokens": 4_000, "audio_tokens": 6_000},
+            "completion_tokens_details": {"audio_tokens": 400}
+        }));
+        // 4,000·0.3 + 6,000·1 + 1,000·2.5 millionths.
+        let flash = price_of("gemini/gemini-2.5-flash").unwrap();
+        assert!((flash.cost(&usage).unwrap() - 0.0097).abs() < 1e-12);
+        let spoken = Price {
+            audio_output: Some(80.0),
+            ..Price::new(2.5, 10.0)
+        };
+        // 10,000·2.5 + 600·10 + 400·80 millionths.
+        assert!((spoken.cost(&usage).unwrap() - 0.063).abs() < 1e-12);
     }
 
     #[test]
