@@ -188,12 +188,24 @@ impl From<&ChatError> for Failure {
     }
 }
 
+/// The provider that a bare name most likely means.
+fn maker(name: &str) -> &'static str {
+    let makers = [("claude", "anthropic"), ("gemini", "gemini")];
+    let known = makers
+        .into_iter()
+        .find(|(beginning, _)| name.starts_with(beginning));
+    known.map_or("openai", |(_, provider)| provider)
+}
+
 /// A model name that cannot be used; found before anything is sent.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ModelNameError {
     /// The name has no provider in front.
-    #[error("model `{name}` names no provider; write `provider/model`, such as `openai/{name}`")]
+    #[error(
+        "model `{name}` names no provider; write `provider/model`, such as `{}/{name}`",
+        maker(name)
+    )]
     NoProvider {
         /// The name.
         name: String,
