@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
-use uuid::Uuid;
 
 use crate::around::{Admission, Around};
 use crate::budget::{Budget, worst_case};
@@ -168,7 +167,10 @@ impl Model {
         let attempts = settings.attempts.unwrap_or(self.retry.attempts).max(1);
         let call_id = match request.labels.call_id {
             Some(id) => id.to_owned(),
-            None => Uuid::new_v4().to_string(),
+            // It has to be unlike others, not unforeseeable: the system need not be asked.
+            None => uuid::Builder::from_random_bytes(fastrand::u128(..).to_ne_bytes())
+                .into_uuid()
+                .to_string(),
         };
         let mut one = request;
         one.labels.call_id = Some(&call_id);

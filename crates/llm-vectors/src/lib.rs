@@ -12,6 +12,7 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::LazyLock;
 use std::time::Duration;
 
 use formats::Object;
@@ -100,6 +101,18 @@ impl Input {
             timeout: Duration::from_secs(1),
             labels: CallLabels::default(),
         }
+    }
+}
+
+/// A request of nothing but `messages`.
+pub fn plain_request(messages: &[Message]) -> ChatRequest<'_> {
+    static NOTHING: LazyLock<Object> = LazyLock::new(Object::new);
+    ChatRequest {
+        messages,
+        tools: &[],
+        extra_args: &NOTHING,
+        timeout: Duration::from_secs(1),
+        labels: CallLabels::default(),
     }
 }
 
@@ -251,4 +264,104 @@ pub fn error(provider: &str, response: &Value) -> ChatError {
         &headers,
         body.as_bytes(),
     )
+}
+
+/// The calls of all vectors, by provider and name: conversations, tools and arguments of every kind, for
+/// interfaces that LiteLLM was not asked about.
+pub fn all_inputs() -> BTreeMap<String, Input> {
+    ["openai", "anthropic", "gemini"]
+        .into_iter()
+        .flat_map(|provider| {
+            vectors(provider)
+                .into_iter()
+                .map(move |(name, vector)| (format!("{provider}/{name}"), Input::of(&vector)))
+        })
+        .collect()
+}
+
+/// Cases with results that belong to no call, or to one that has another; such results are dropped.
+const SURPLUS_RESULTS: [&str; 2] = ["result_duplicate_id", "result_orphan"];
+
+/// Checks that `body` holds every text that is said in the conversation of `input`.
+pub fn check_all_is_said(name: &str, input: &Input, body: &Value) {
+    let is_surplus = |case: &&str| name.contains(*case);
+    if SURPLUS_RESULTS.iter().any(is_surplus) {
+        return;
+    }
+    let written = body.to_string();
+    for message in &input.messages {
+        let text = message.text();
+        for line in text.lines().map(str::trim).filter(|line| !line.is_empty()) {
+            let quoted = Value::from(line).to_string();
+            let is_said = written.contains(&quoted[1..quoted.len() - 1]);
+            assert!(is_said, "{name}: {line:?} is not in {written}");
+        }
+    }
+}
+
+/// What stands in the place of a value that is spoiled.
+const ODD: [&str; 9] = [
+    "null", "true", "0", "-1", "1.5", "\"\"", "\"odd\"", "[]", "{}",
+];
+
+/// `value` with one thing in it replaced by something odd, for each thing and each odd thing.
+pub fn spoiled(value: &Value) -> impl Iterator<Item = Value> + '_ {
+    let mut places = Vec::new();
+    collect_places(value, String::new(), &mut places);
+    places.into_iter().flat_map(move |place| {
+        ODD.iter().map(move |odd| {
+            let mut spoiled = value.clone();
+            let thing = spoiled.pointer_mut(&place).unwrap();
+            *thing = serde_json::from_str(odd).unwrap();
+            spoiled
+        })
+    })
+}
+
+fn collect_places(value: &Value, place: String, places: &mut Vec<String>) {
+    match value {
+        Value::Object(fields) => {
+            for (key, inner) in fields {
+                let key = key.replace('~', "~0").replace('/', "~1");
+                collect_places(inner, format!("{place}/{key}"), places);
+            }
+        }
+        Value::Array(list) => {
+            for (index, inner) in list.iter().enumerate() {
+                collect_places(inner, format!("{place}/{index}"), places);
+            }
+        }
+        _ => {}
+    }
+    places.push(place);
+}
+
+/// Reads every spoiled form of every answer that has a `translated` message, by `read`, which gives the
+/// assistant's message where it can make one. None may panic, and none may be lost for a history.
+pub fn check_spoiled_answers(
+    vectors: &Vectors,
+    read: impl Fn(&Value, Value) -> Option<Message>,
+    resend: impl Fn(&[Message]) -> Result<Value, String>,
+) {
+    let mut seen = std::collections::BTreeSet::new();
+    let mut kept = 0;
+    for (name, vector) in vectors {
+        let body = &vector["provider_response"]["body"];
+        if vector["translated"].is_null() || !seen.insert(body.to_string()) {
+            continue;
+        }
+        for answer in spoiled(body) {
+            let Some(message) = read(vector, answer) else {
+                continue;
+            };
+            kept += 1;
+            let history = [Message::user("go"), message, Message::user("on")];
+            let written = serde_json::to_string(&history).unwrap();
+            let history: Vec<Message> = serde_json::from_str(&written).unwrap();
+            if let Err(reason) = resend(&history) {
+                panic!("{name}: {reason}: {written}");
+            }
+        }
+    }
+    assert!(kept > 1000, "{kept} answers were read");
 }

@@ -185,18 +185,6 @@ impl Endpoint {
         }
     }
 
-    /// The base URL.
-    #[must_use]
-    pub fn base(&self) -> &str {
-        &self.base
-    }
-
-    /// The key; empty if there is none.
-    #[must_use]
-    pub fn key(&self) -> &SecretString {
-        &self.key
-    }
-
     /// The base URL without credentials.
     pub fn place(&self) -> &str {
         &self.place

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use bytes::{Bytes, BytesMut};
 use futures::future::BoxFuture;
 use http::{HeaderMap, StatusCode, header};
+use serde::Serialize;
 use serde_json::Value;
 
 use crate::access::AccessToken;
@@ -20,6 +21,9 @@ use crate::sse::Events;
 
 /// Most bytes of an answer that are read.
 pub const LARGEST_ANSWER: usize = 64 * 1024 * 1024;
+
+/// How long a body may become before its memory grows, in bytes.
+const USUAL_BODY: usize = 64 * 1024;
 
 /// Most characters of an unreadable answer that are told.
 const LONGEST_BEGINNING: usize = 200;
@@ -36,6 +40,17 @@ pub struct Server {
 }
 
 impl Server {
+    /// `body` as JSON.
+    ///
+    /// # Errors
+    /// [`ChatErrorKind::BadRequest`] where it cannot be written.
+    pub fn written(&self, body: &impl Serialize) -> Result<Bytes, ChatError> {
+        let mut bytes = Vec::with_capacity(USUAL_BODY);
+        serde_json::to_writer(&mut bytes, body)
+            .map_err(|error| self.error(ChatErrorKind::BadRequest, &error.to_string()))?;
+        Ok(bytes.into())
+    }
+
     /// Sends `body`, which is JSON, to `path`. An answer that is no success is the error it tells of.
     ///
     /// # Errors

@@ -89,14 +89,27 @@ pub(super) struct CachePoint {
 pub(super) fn written(conversation: Conversation<'_>) -> (Vec<Block<'_>>, Vec<Turn<'_>>) {
     let mut writer = Writer { documents: 0 };
     let system = writer.blocks(conversation.system);
-    let turns = conversation
-        .turns
-        .into_iter()
-        .map(|turn| Turn {
+    let mut turns: Vec<Turn<'_>> = Vec::with_capacity(conversation.turns.len());
+    for turn in conversation.turns {
+        let mut content = writer.turn(turn.content);
+        if turn.role == Speaker::System {
+            // A point cannot stand in a turn of the system; behind the one before, it keeps nearly as
+            // much.
+            let is_point = |block: &Block<'_>| matches!(block, Block::CachePoint(_));
+            let point = content.iter().position(is_point);
+            let point = point.map(|place| content.remove(place));
+            content.retain(|block| !is_point(block));
+            if let Some(before) = turns.last_mut()
+                && !before.content.last().is_some_and(is_point)
+            {
+                before.content.extend(point);
+            }
+        }
+        turns.push(Turn {
             role: turn.role,
-            content: writer.turn(turn.content),
-        })
-        .collect();
+            content,
+        });
+    }
     (system, turns)
 }
 

@@ -16,7 +16,6 @@ mod stream;
 use std::collections::BTreeMap;
 use std::time::SystemTime;
 
-use bytes::Bytes;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use http::HeaderMap;
@@ -84,17 +83,14 @@ impl Bedrock {
         let mut body = Converse::new(&request, &settings, given, &names, &self.model)
             .map_err(|(kind, reason)| self.server.error(kind, &reason))?;
         body.stream |= sink.is_some();
-        let bytes = serde_json::to_vec(&body).map_err(|error| {
-            self.server
-                .error(ChatErrorKind::BadRequest, &error.to_string())
-        })?;
+        let bytes = self.server.written(&body)?;
         let mut headers = self
             .server
             .endpoint
             .call_headers(&request.labels, &settings);
         let path = self.path(body.stream);
         headers.extend(self.signature(&path, &bytes)?);
-        let mut answer = self.server.post(&path, headers, Bytes::from(bytes)).await?;
+        let mut answer = self.server.post(&path, headers, bytes).await?;
         let request_id = failure::request_id(&answer.headers);
         let mut arguments = BTreeMap::new();
         let streamed = answer.is_of_type(FRAMES);
@@ -190,3 +186,6 @@ impl Served for Bedrock {
         self.ask(request, sink).boxed()
     }
 }
+
+#[cfg(test)]
+mod vector_tests;

@@ -162,6 +162,31 @@ fn check_usage(name: &str, ours: &Value, theirs: &Value, native: &Value) {
     }
 }
 
+/// Whatever a server answers is read or refused, and what was read can be sent back.
+#[test]
+fn spoiled_answers_do_no_harm() {
+    let names = ToolNames::default();
+    golden::check_spoiled_answers(
+        &vectors(),
+        |_, answer| {
+            let reading = Reading {
+                model: "asked",
+                names: &names,
+                answer_tool: None,
+                arguments: &BTreeMap::new(),
+            };
+            Some(answer::read(answer, reading).ok()?.message)
+        },
+        |history| {
+            let request = golden::plain_request(history);
+            let settings = Settings::default();
+            let body = Body::new(&request, &settings, &names, "claude-opus-5", STYLE)
+                .map_err(|(_, reason)| reason)?;
+            Ok(serde_json::to_value(&body).unwrap())
+        },
+    );
+}
+
 #[test]
 fn errors_are_told_apart() {
     let vectors = vectors();

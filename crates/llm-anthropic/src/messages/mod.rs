@@ -236,12 +236,8 @@ impl Anthropic {
         let mut body = Body::new(request, settings, names, &self.model, self.style)
             .map_err(|(kind, reason)| self.server.error(kind, &reason))?;
         body.stream |= stream;
-        let bytes = serde_json::to_vec(&body).map_err(|error| {
-            self.server
-                .error(ChatErrorKind::BadRequest, &error.to_string())
-        })?;
         Ok(Written {
-            bytes: bytes.into(),
+            bytes: self.server.written(&body)?,
             streams: body.stream,
             answer_tool: body.answer_tool,
         })

@@ -241,6 +241,38 @@ fn check_usage(name: &str, ours: &Value, theirs: &Value) {
     }
 }
 
+/// Whatever a server answers is read or refused, and what was read can be sent back.
+#[test]
+fn spoiled_answers_do_no_harm() {
+    let functions = Functions::default();
+    golden::check_spoiled_answers(
+        &vectors(),
+        |_, answer| {
+            let reading = Reading {
+                model: "asked",
+                functions: &functions,
+                answer: None,
+                one_call: false,
+            };
+            Some(answer::read(answer, reading).ok()?.message)
+        },
+        |history| {
+            let request = golden::plain_request(history);
+            let model = "gemini-3.5-flash";
+            let body = Body::new(
+                &request,
+                &Settings::default(),
+                &functions,
+                model,
+                abilities(model),
+                Signatures::Own,
+            )
+            .map_err(|(_, reason)| reason)?;
+            Ok(serde_json::to_value(&body).unwrap())
+        },
+    );
+}
+
 #[test]
 fn errors_are_told_apart() {
     let vectors = vectors();

@@ -12,7 +12,6 @@ mod thinking;
 mod tools;
 mod wire;
 
-use bytes::Bytes;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use http::HeaderName;
@@ -146,16 +145,13 @@ impl Gemini {
             signatures,
         )
         .map_err(|(kind, reason)| fail(self.server.error(kind, &reason)))?;
-        let bytes = serde_json::to_vec(&body).map_err(|error| {
-            let error = error.to_string();
-            fail(self.server.error(ChatErrorKind::BadRequest, &error))
-        })?;
+        let bytes = self.server.written(&body).map_err(fail)?;
         let headers = self.server.endpoint.call_headers(&request.labels, settings);
         let streams = sink.is_some();
         let path = self.address(streams);
         let mut answer = self
             .server
-            .post(&path, headers, Bytes::from(bytes))
+            .post(&path, headers, bytes)
             .await
             .map_err(|error| Failed {
                 unknown_signature: signatures == Signatures::Own

@@ -100,6 +100,32 @@ fn answers_are_read_as_in_the_vectors() {
     assert!(expected.is_empty(), "no such vector: {:?}", expected.keys());
 }
 
+/// Whatever a server answers is read or refused, and what was read can be sent back.
+#[test]
+fn spoiled_answers_do_no_harm() {
+    let names = ToolNames::default();
+    golden::check_spoiled_answers(
+        &vectors(),
+        |vector, answer| {
+            let is_chat = vector["provider_response"]["body"]["object"] == "chat.completion";
+            let read = if is_chat {
+                answer::read(answer, "asked", &names)
+            } else {
+                responses::read(answer, "asked", &names)
+            };
+            Some(read.ok()?.message)
+        },
+        |history| {
+            let request = golden::plain_request(history);
+            let settings = Settings::default();
+            let body = Body::new(&request, &settings, Dialect::OpenAi, "gpt-4.1")?;
+            let input = responses::Body::new(&request, &settings, &names, "gpt-5.5")?;
+            serde_json::to_value(&input).unwrap();
+            Ok(serde_json::to_value(&body).unwrap())
+        },
+    );
+}
+
 #[test]
 fn errors_are_told_apart() {
     let vectors = vectors();

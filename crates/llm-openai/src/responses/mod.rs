@@ -11,7 +11,6 @@ mod parts;
 mod request;
 mod stream;
 
-use bytes::Bytes;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use serde_json::Value;
@@ -56,18 +55,12 @@ impl Responses {
         let names = ToolNames::new(request.tools, request.messages);
         let mut body = Body::new(&request, &settings, &names, &self.model).map_err(refused)?;
         body.stream = sink.is_some();
-        let bytes = serde_json::to_vec(&body).map_err(|error| {
-            self.server
-                .error(ChatErrorKind::BadRequest, &error.to_string())
-        })?;
+        let bytes = self.server.written(&body)?;
         let headers = self
             .server
             .endpoint
             .call_headers(&request.labels, &settings);
-        let mut answer = self
-            .server
-            .post("/responses", headers, Bytes::from(bytes))
-            .await?;
+        let mut answer = self.server.post("/responses", headers, bytes).await?;
         let raw = if answer.is_event_stream() {
             self.follow(&mut answer, sink).await?
         } else {
@@ -112,3 +105,6 @@ impl Served for Responses {
         self.ask(request, sink).boxed()
     }
 }
+
+#[cfg(test)]
+mod vector_tests;

@@ -83,6 +83,9 @@ fn push_turn<'a>(
 /// Calls that share an id are answered in order; where there are more results than calls, the last
 /// ones count.
 fn results_of<'a>(message: &Message, window: &'a [Message]) -> Vec<Option<&'a Message>> {
+    if let Some(results) = results_in_order(message, window) {
+        return results;
+    }
     let mut by_id: HashMap<&str, Vec<&Message>> = HashMap::new();
     for result in window.iter().filter(|message| message.role == Role::Tool) {
         let id = result.tool_call_id.as_deref().unwrap_or_default();
@@ -104,6 +107,24 @@ fn results_of<'a>(message: &Message, window: &'a [Message]) -> Vec<Option<&'a Me
             (!results.is_empty()).then(|| results.remove(0))
         })
         .collect()
+}
+
+/// The results of a turn as nearly all of them are: one per call, in call order, each with its own id.
+fn results_in_order<'a>(
+    message: &Message,
+    window: &'a [Message],
+) -> Option<Vec<Option<&'a Message>>> {
+    let calls = &message.tool_calls;
+    let (results, others) = window.split_at_checked(calls.len())?;
+    let is_own = |(index, result): (usize, &Message)| {
+        let id = calls[index].id.as_str();
+        result.role == Role::Tool
+            && result.tool_call_id.as_deref() == Some(id)
+            && calls[..index].iter().all(|earlier| earlier.id != id)
+    };
+    let is_plain = results.iter().enumerate().all(is_own)
+        && others.iter().all(|other| other.role != Role::Tool);
+    is_plain.then(|| results.iter().map(Some).collect())
 }
 
 /// The ids of the calls of `message`, the `number`th of its conversation, none empty, none twice.

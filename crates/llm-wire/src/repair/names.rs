@@ -86,12 +86,10 @@ impl ToolNames {
             .iter()
             .flat_map(|message| &message.tool_calls)
             .map(|call| call.function.name.as_str());
-        let mut taken = HashSet::new();
+        let all = offered.chain(called);
         let mut odd = Vec::new();
-        for name in offered.chain(called) {
-            if rule.fits(name) {
-                taken.insert(name);
-            } else if !odd.contains(&name) {
+        for name in all.clone().filter(|name| !rule.fits(name)) {
+            if !odd.contains(&name) {
                 odd.push(name);
             }
         }
@@ -99,6 +97,10 @@ impl ToolNames {
             rule,
             ..Self::default()
         };
+        if odd.is_empty() {
+            return names;
+        }
+        let taken: HashSet<&str> = all.filter(|name| rule.fits(name)).collect();
         for name in odd {
             let mut wire = rule.mapped(name);
             let mut count = 1_u32;

@@ -86,13 +86,8 @@ fn without_root_union(parameters: &Value) -> Cow<'_, Value> {
         let Some(Value::Array(branches)) = root.remove(*key) else {
             continue;
         };
-        for branch in &branches {
-            let known = branch.get("properties").and_then(Value::as_object);
-            for (name, schema) in known.into_iter().flatten() {
-                properties
-                    .entry(name.clone())
-                    .or_insert_with(|| schema.clone());
-            }
+        for (name, schema) in properties_of(&branches, *key != "allOf") {
+            properties.entry(name).or_insert(schema);
         }
         let demands: Vec<String> = branches.iter().map(demand).collect();
         notes.push(match *key {
@@ -110,6 +105,30 @@ fn without_root_union(parameters: &Value) -> Cow<'_, Value> {
     let description = description.join(" ");
     root.insert("description".to_owned(), description.into());
     Cow::Owned(Value::Object(root))
+}
+
+/// The properties of the branches of a union. One that they see differently may be any of what they
+/// say, or, where all branches hold, is what the first one says.
+fn properties_of(branches: &[Value], any: bool) -> Object {
+    let mut seen: Vec<(&String, Vec<&Value>)> = Vec::new();
+    for branch in branches {
+        let known = branch.get("properties").and_then(Value::as_object);
+        for (name, schema) in known.into_iter().flatten() {
+            match seen.iter_mut().find(|(other, _)| *other == name) {
+                None => seen.push((name, vec![schema])),
+                Some((_, schemas)) if any && !schemas.contains(&schema) => schemas.push(schema),
+                Some(_) => {}
+            }
+        }
+    }
+    let one = |(name, schemas): (&String, Vec<&Value>)| {
+        let schema = match schemas.as_slice() {
+            [schema] => (*schema).clone(),
+            several => json!({ "anyOf": several }),
+        };
+        (name.clone(), schema)
+    };
+    seen.into_iter().map(one).collect()
 }
 
 /// Keywords that OpenAI does not take at the root.
@@ -315,6 +334,22 @@ mod tests {
     }
 
     #[test]
+    fn a_property_that_the_branches_see_differently_may_be_either() {
+        let branch =
+            |kind: &str| json!({"properties": {"a": {"type": kind}, "b": {"type": "null"}}});
+        let schema = json!({"oneOf": [branch("string"), branch("integer"), branch("string")]});
+        let properties = openai_parameters(&schema)["properties"].clone();
+        assert_eq!(
+            properties,
+            json!({"a": {"anyOf": [{"type": "string"}, {"type": "integer"}]}, "b": {"type": "null"}})
+        );
+        // All of them hold: the first one does.
+        let schema = json!({"allOf": [branch("string"), branch("integer")]});
+        let properties = openai_parameters(&schema)["properties"].clone();
+        assert_eq!(properties["a"], json!({"type": "string"}));
+    }
+
+    #[test]
     fn patterns_that_python_cannot_read_are_dropped() {
         let pattern = |pattern: &str| {
             let schema = json!({"type": "object", "properties": {"a": {"pattern": pattern}}});
@@ -350,7 +385,74 @@ mod tests {
         })
     }
 
+    /// Schemas as tools have them, without a union at the root.
+    fn tool_schema() -> impl Strategy<Value = Value> {
+        let leaf = prop_oneof![
+            Just(json!({"type": "string", "pattern": "^a"})),
+            Just(json!({"type": "string", "pattern": "^\\p{L}+$"})),
+            Just(json!({"type": ["integer", "null"]})),
+            Just(json!({"type": "array"})),
+            Just(json!({"enum": ["a", 1, null]})),
+            Just(json!({"const": "a"})),
+            Just(json!(true)),
+            Just(json!({"$ref": "#/$defs/d"})),
+        ];
+        let inner =
+            leaf.prop_recursive(3, 20, 3, |inner| {
+                let list = proptest::collection::vec(inner.clone(), 1..3);
+                prop_oneof![
+                inner.clone().prop_map(|schema| json!({"type": "array", "items": schema})),
+                list.clone().prop_map(|list| json!({"anyOf": list})),
+                list.prop_map(|list| json!({"type": "array", "prefixItems": list})),
+                (inner.clone(), inner).prop_map(|(a, b)| json!({
+                    "type": "object", "properties": {"a": a, "b": b}, "additionalProperties": false
+                })),
+            ]
+            });
+        let required = proptest::collection::vec(proptest::sample::select(vec!["a", "b"]), 0..2);
+        (inner.clone(), inner.clone(), inner, required).prop_map(|(a, b, d, required)| {
+            json!({
+                "$defs": {"d": d}, "properties": {"a": a, "b": b}, "required": required
+            })
+        })
+    }
+
+    fn arguments() -> impl Strategy<Value = Value> {
+        let leaf = proptest::sample::select(vec![
+            json!("a"),
+            json!("ab"),
+            json!("é"),
+            json!(1),
+            Value::Null,
+            json!([]),
+            json!({}),
+        ]);
+        let inner = leaf.prop_recursive(2, 8, 2, |inner| {
+            prop_oneof![
+                proptest::collection::vec(inner.clone(), 0..3).prop_map(Value::Array),
+                (inner.clone(), inner).prop_map(|(a, b)| json!({"a": a, "b": b})),
+            ]
+        });
+        let key = proptest::sample::select(vec!["a".to_owned(), "b".to_owned()]);
+        proptest::collection::btree_map(key, inner, 0..3)
+            .prop_map(|fields| Value::Object(fields.into_iter().collect()))
+    }
+
     proptest! {
+        /// What a tool takes stays sayable: a schema is loosened where it is rewritten, never narrowed.
+        #[test]
+        fn what_was_valid_stays_valid(schema in tool_schema(), arguments in arguments()) {
+            // Definitions that lead to themselves and nowhere else are no schemas.
+            let Ok(before) = jsonschema::validator_for(&schema) else { return Ok(()) };
+            prop_assume!(schema["$defs"]["d"] != json!({"$ref": "#/$defs/d"}));
+            if before.is_valid(&arguments) {
+                for after in [openai_parameters(&schema), rooted_parameters(&schema)] {
+                    let validator = jsonschema::validator_for(&after).unwrap();
+                    prop_assert!(validator.is_valid(&arguments), "{after}");
+                }
+            }
+        }
+
         #[test]
         fn the_outcome_is_complete_and_stays_so(schema in any_json()) {
             let once = complete_parameters(&schema).into_owned();
