@@ -27,6 +27,9 @@ pub fn complete_parameters(parameters: &Value) -> Cow<'_, Value> {
 /// `parameters` as OpenAI itself takes them: completed, without a union at the root, without patterns
 /// that it cannot read.
 pub fn openai_parameters(parameters: &Value) -> Cow<'_, Value> {
+    if is_fine_root(parameters) && is_fine(parameters) {
+        return Cow::Borrowed(parameters);
+    }
     let mut schema = flattened(parameters);
     if any_schema(&schema, &mut |object| odd_pattern(object)) {
         each_schema(schema.to_mut(), &mut |object| {
@@ -38,12 +41,54 @@ pub fn openai_parameters(parameters: &Value) -> Cow<'_, Value> {
     schema
 }
 
+/// Whether the root is an object with `properties` and no union. Tools are looked at with every call:
+/// their keywords are passed once, and nothing is looked up.
+fn is_fine_root(schema: &Value) -> bool {
+    let (mut is_object, mut has_properties) = (false, false);
+    for (keyword, value) in schema.as_object().into_iter().flatten() {
+        match keyword.as_str() {
+            "type" => is_object = value == "object",
+            "properties" => has_properties = value.is_object(),
+            other if UNIONS.contains(&other) => return false,
+            _ => {}
+        }
+    }
+    is_object && has_properties
+}
+
+/// Whether OpenAI takes `schema` and all schemas within it as they are.
+fn is_fine(schema: &Value) -> bool {
+    let (mut is_array, mut has_items) = (false, false);
+    for (keyword, value) in schema.as_object().into_iter().flatten() {
+        let is_fine = match (place_of(keyword), value) {
+            (Place::Schema, value) => {
+                has_items |= keyword == "items" && is_schema(value);
+                is_fine(value)
+            }
+            (Place::List, Value::Array(list)) => list.iter().all(is_fine),
+            (Place::Map, Value::Object(map)) => map.values().all(is_fine),
+            (_, value) if keyword == "type" => {
+                is_array = names_array(value);
+                true
+            }
+            (_, Value::String(pattern)) if keyword == "pattern" => !is_odd(pattern),
+            _ => true,
+        };
+        if !is_fine {
+            return false;
+        }
+    }
+    has_items || !is_array
+}
+
 /// Whether a schema has a pattern in a dialect other than Python's, which OpenAI checks with:
 /// classes of Unicode properties, and groups named as in other languages.
 fn odd_pattern(schema: &Object) -> bool {
-    let Some(pattern) = schema.get("pattern").and_then(Value::as_str) else {
-        return false;
-    };
+    let pattern = schema.get("pattern").and_then(Value::as_str);
+    pattern.is_some_and(is_odd)
+}
+
+fn is_odd(pattern: &str) -> bool {
     let named_group = pattern
         .match_indices("(?<")
         .any(|(at, found)| !pattern[at + found.len()..].starts_with(['=', '!']));
@@ -177,9 +222,13 @@ fn complete_root(schema: &mut Value) {
 
 /// Whether `schema` may describe an array.
 fn is_array(schema: &Object) -> bool {
-    match schema.get("type") {
-        Some(Value::String(name)) => name == "array",
-        Some(Value::Array(names)) => names.iter().any(|name| name == "array"),
+    schema.get("type").is_some_and(names_array)
+}
+
+fn names_array(kind: &Value) -> bool {
+    match kind {
+        Value::String(name) => name == "array",
+        Value::Array(names) => names.iter().any(|name| name == "array"),
         _ => false,
     }
 }
@@ -242,7 +291,11 @@ fn each_schema(schema: &mut Value, change: &mut dyn FnMut(&mut Object)) {
 
 /// `items` has to be a schema; drafts before 2020-12 allowed a list of them.
 fn has_items(schema: &Object) -> bool {
-    matches!(schema.get("items"), Some(Value::Object(_) | Value::Bool(_)))
+    schema.get("items").is_some_and(is_schema)
+}
+
+fn is_schema(value: &Value) -> bool {
+    matches!(value, Value::Object(_) | Value::Bool(_))
 }
 
 /// Where a keyword of JSON Schema holds further schemas.
@@ -365,6 +418,7 @@ mod tests {
         let leaf = prop_oneof![
             Just(json!("array")),
             Just(json!("object")),
+            Just(json!("(?<a>b)")),
             Just(json!(1)),
             Just(Value::Null),
         ];
@@ -374,6 +428,7 @@ mod tests {
                 Just("items"),
                 Just("properties"),
                 Just("anyOf"),
+                Just("pattern"),
                 Just("a"),
             ]
             .prop_map(str::to_owned);
@@ -458,6 +513,10 @@ mod tests {
             let once = complete_parameters(&schema).into_owned();
             prop_assert!(root_is_complete(&once) && is_complete(&once));
             prop_assert!(matches!(complete_parameters(&once), Cow::Borrowed(_)));
+            let is_odd = any_schema(&schema, &mut |object| odd_pattern(object));
+            prop_assert_eq!(is_fine(&schema), is_complete(&schema) && !is_odd);
+            let ours = openai_parameters(&schema).into_owned();
+            prop_assert!(is_fine_root(&ours) && is_fine(&ours), "{}", ours);
         }
     }
 }
