@@ -412,6 +412,9 @@ pub(crate) enum StubProvider {
     Anthropic,
     /// Google's generateContent
     Gemini,
+    /// Gemini and Claude at Vertex AI
+    #[value(name = "vertex_ai")]
+    VertexAi,
     /// AWS Bedrock's Converse
     Bedrock,
 }

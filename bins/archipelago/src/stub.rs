@@ -11,6 +11,7 @@ use testkit::bedrock::Bedrock;
 use testkit::gemini::Gemini;
 use testkit::openai::OpenAi;
 use testkit::stub::{Interface, Options, Script, serve};
+use testkit::vertex::Vertex;
 use tokio_util::sync::CancellationToken;
 
 use crate::flags::{StubFlags, StubProvider};
@@ -60,6 +61,10 @@ pub(crate) async fn stub(flags: &StubFlags) -> Result<ExitCode, Refused> {
         StubProvider::Gemini => (
             hint::<Gemini>(address),
             serve::<Gemini>(listener, options, cancel).boxed(),
+        ),
+        StubProvider::VertexAi => (
+            hint::<Vertex>(address),
+            serve::<Vertex>(listener, options, cancel).boxed(),
         ),
     };
     program::say(format_args!("listening; use it with {hint}"));

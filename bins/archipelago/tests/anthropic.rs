@@ -10,7 +10,7 @@
 mod program;
 
 use formats::trajectory::{AgentStatus, Trajectory};
-use program::{archipelago, example, read};
+use program::{archipelago, example, example_for, read};
 use serde_json::{Value, json};
 use testkit::anthropic::{AnthropicStub, Script};
 
@@ -28,21 +28,7 @@ fn script() -> Script {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_example_runs_with_claude_thoughts_and_pictures() {
     let folder = tempfile::tempdir().unwrap();
-    let task = folder.path().join("simple_task");
-    std::fs::create_dir(&task).unwrap();
-    for entry in std::fs::read_dir(example("simple_task")).unwrap() {
-        let path = entry.unwrap().path();
-        std::fs::copy(&path, task.join(path.file_name().unwrap())).unwrap();
-    }
-    let orchestrator = json!({
-        "model": "anthropic/claude-sonnet-4-5",
-        "extra_args": {"reasoning_effort": "medium"}
-    });
-    std::fs::write(
-        task.join("orchestrator_config.json"),
-        orchestrator.to_string(),
-    )
-    .unwrap();
+    let task = example_for("anthropic/claude-sonnet-4-5", "simple_task", folder.path());
 
     let stub = AnthropicStub::start(script()).await.unwrap();
     let run = folder.path().join("run");

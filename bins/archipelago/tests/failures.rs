@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 use formats::owner::Owner;
 use formats::run::{LedgerEntry, Summary, TrialState};
 use formats::trajectory::{AgentStatus, Trajectory};
-use program::{Ended, archipelago, example, lines, read};
+use program::{Ended, archipelago, copy_files, example, lines, read};
 use serde_json::{Value, json};
 
 /// A copy of `examples/simple_task` that a test may spoil.
@@ -27,10 +27,7 @@ struct Task {
 impl Task {
     fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
-        for entry in std::fs::read_dir(example("simple_task")).unwrap() {
-            let path = entry.unwrap().path();
-            std::fs::copy(&path, folder.path().join(path.file_name().unwrap())).unwrap();
-        }
+        copy_files(&example("simple_task"), folder.path());
         Self { folder }
     }
 

@@ -10,27 +10,12 @@
 mod program;
 
 use formats::trajectory::{AgentStatus, Trajectory};
-use program::{archipelago, example, read};
-use serde_json::json;
+use program::{archipelago, example, example_for, read};
 
 #[test]
 fn the_example_runs_with_gemini_against_the_stub_of_the_command_line() {
     let folder = tempfile::tempdir().unwrap();
-    let task = folder.path().join("simple_task");
-    std::fs::create_dir(&task).unwrap();
-    for entry in std::fs::read_dir(example("simple_task")).unwrap() {
-        let path = entry.unwrap().path();
-        std::fs::copy(&path, task.join(path.file_name().unwrap())).unwrap();
-    }
-    let orchestrator = json!({
-        "model": "gemini/gemini-3.5-flash",
-        "extra_args": {"reasoning_effort": "medium"}
-    });
-    std::fs::write(
-        task.join("orchestrator_config.json"),
-        orchestrator.to_string(),
-    )
-    .unwrap();
+    let task = example_for("gemini/gemini-3.5-flash", "simple_task", folder.path());
 
     let mut stub = archipelago()
         .args(["stub", "gemini", "--script"])

@@ -14,7 +14,7 @@ use std::path::Path;
 use formats::owner::Owner;
 use formats::run::{RunRecord, Summary};
 use formats::trajectory::Trajectory;
-use program::{Call, Ended, archipelago, example, read};
+use program::{Call, Ended, archipelago, copy_files, example, read};
 use testkit::openai::{OpenAiStub, Script};
 
 const TRIAL: &str = "trials/simple_task/1";
@@ -125,11 +125,7 @@ async fn what_is_not_in_the_recording_is_a_mistake_of_the_user() {
     assert_done(&end(run(&first).arg("--record").arg(&recording)).await);
     // The task says something else now.
     let task = folder.path().join("simple_task");
-    std::fs::create_dir(&task).unwrap();
-    for entry in std::fs::read_dir(example("simple_task")).unwrap() {
-        let path = entry.unwrap().path();
-        std::fs::copy(&path, task.join(path.file_name().unwrap())).unwrap();
-    }
+    copy_files(&example("simple_task"), &task);
     let messages = task.join("initial_messages.json");
     let text = std::fs::read_to_string(&messages).unwrap();
     std::fs::write(

@@ -11,12 +11,12 @@
 
 mod program;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use formats::diff::WorldDiff;
 use formats::grades::{Grades, GradingStatus};
 use formats::trajectory::{AgentStatus, Trajectory};
-use program::{archipelago, read, root};
+use program::{archipelago, copy_files, read, root};
 use serde_json::Value;
 use testkit::openai::{OpenAiStub, Script};
 
@@ -28,14 +28,6 @@ fn golden() -> Option<PathBuf> {
     golden.is_dir().then_some(golden)
 }
 
-fn copy(from: &Path, to: &Path) {
-    std::fs::create_dir_all(to).unwrap();
-    for entry in std::fs::read_dir(from).unwrap() {
-        let path = entry.unwrap().path();
-        std::fs::copy(&path, to.join(path.file_name().unwrap())).unwrap();
-    }
-}
-
 #[tokio::test(flavor = "multi_thread")]
 async fn the_references_example_runs_against_an_openai_compatible_server() {
     let Some(golden) = golden() else {
@@ -44,7 +36,7 @@ async fn the_references_example_runs_against_an_openai_compatible_server() {
     };
     let folder = tempfile::tempdir().unwrap();
     let task = folder.path().join("simple_task");
-    copy(&golden.join("simple_task"), &task);
+    copy_files(&golden.join("simple_task"), &task);
     let mut apps: Value = read(&task.join("mcp_config.json"));
     let server = &mut apps["mcpServers"]["filesystem_server"];
     server["command"] = "filesystem-server".into();

@@ -16,48 +16,29 @@ use std::time::Duration;
 use formats::Object;
 use formats::chat::Message;
 use llm_client::{CallLabels, ChatErrorKind, ChatRequest, Model, Models, RetryPolicy};
-use program::{Running, archipelago};
+use program::{Running, archipelago, variables_of_stub};
 use serde_json::json;
 
 const SCRIPT: &str = r#"{"turns": [{"content": "Hello from the script."}], "repeat_last": true}"#;
 
-/// Starts `archipelago stub` and returns the base URL that it tells.
-fn start(script: &Path, provider: &str, faults: &[&str]) -> (Running, String) {
+/// Starts `archipelago stub`, and a client of the model `name` for it.
+fn start(script: &Path, provider: &str, name: &str, faults: &[&str]) -> (Running, Model) {
     let call = archipelago()
         .args(["stub", provider, "--script"])
         .arg(script);
     let faults = faults.iter().flat_map(|fault| ["--fault", fault]);
     let mut running = call.args(faults).start();
-    let line = running.line_with("listening");
-    let (_, rest) = line.split_once('=').unwrap_or_else(|| panic!("{line}"));
-    let (base, _) = rest
-        .split_once(" and any ")
-        .unwrap_or_else(|| panic!("{line}"));
-    (running, base.to_owned())
-}
-
-fn client(provider: &str, base: &str, model: &str) -> Model {
-    let prefix = provider.to_uppercase();
-    let base_variable = if provider == "openai" {
-        "OPENAI_BASE_URL"
-    } else {
-        "ANTHROPIC_API_BASE"
-    };
-    Models::new(|name| {
-        if name == base_variable {
-            Some(base.to_owned())
-        } else {
-            (name == format!("{prefix}_API_KEY")).then(|| "any".to_owned())
-        }
-    })
-    .with_retry(RetryPolicy {
-        attempts: 10,
-        first_wait: Duration::from_millis(1),
-        longest_wait: Duration::from_millis(100),
-        total: Duration::from_secs(60),
-    })
-    .resolve(&format!("{provider}/{model}"), &Object::new())
-    .unwrap()
+    let models = Models::new(variables_of_stub(&running.line_with("listening")));
+    let model = models
+        .with_retry(RetryPolicy {
+            attempts: 10,
+            first_wait: Duration::from_millis(1),
+            longest_wait: Duration::from_millis(100),
+            total: Duration::from_secs(60),
+        })
+        .resolve(name, &Object::new())
+        .unwrap();
+    (running, model)
 }
 
 /// The text of the answer, and what was repeated before it.
@@ -96,9 +77,10 @@ fn end(running: Running) {
     assert_eq!(ended.code, 0, "{}", ended.stderr);
 }
 
+/// Every fault against the client of every interface, at once or streamed as the client has it.
 #[tokio::test(flavor = "multi_thread")]
 async fn faults_come_first_and_in_order() {
-    use ChatErrorKind::{Connection, MalformedReply, Overloaded, RateLimit, Timeout};
+    use ChatErrorKind::{Connection, MalformedReply, Overloaded, RateLimit, Server, Timeout};
     let folder = tempfile::tempdir().unwrap();
     let script = folder.path().join("script.json");
     std::fs::write(&script, SCRIPT).unwrap();
@@ -108,12 +90,32 @@ async fn faults_come_first_and_in_order() {
         "529",
         "half-body",
         "malformed-json",
+        "midway",
         "stall",
     ];
-    for (provider, model) in [("openai", "gpt-4.1"), ("anthropic", "claude-sonnet-4-5")] {
-        let (running, base) = start(&script, provider, &faults);
-        let (text, repeated) = ask(&client(provider, &base, model)).await;
-        assert_eq!(text, "Hello from the script.");
+    // What breaks off midway says why in the words of its interface.
+    let clients = [
+        ("openai", "openai/gpt-4.1", Server),
+        ("openai", "openai/responses/gpt-5.5", Server),
+        ("azure", "azure/my-gpt", Overloaded),
+        ("anthropic", "anthropic/claude-sonnet-4-5", Overloaded),
+        ("gemini", "gemini/gemini-2.5-flash", Overloaded),
+        ("vertex_ai", "vertex_ai/gemini-2.5-flash", Overloaded),
+        (
+            "vertex_ai",
+            "vertex_ai/claude-sonnet-4-5@20250929",
+            Overloaded,
+        ),
+        ("bedrock", "bedrock/us.anthropic.claude-opus-5", Overloaded),
+    ];
+    let started: Vec<_> = clients
+        .iter()
+        .map(|(provider, name, _)| start(&script, provider, name, &faults))
+        .collect();
+    let asked = started.iter().map(|(_, model)| ask(model));
+    let answers = futures::future::join_all(asked).await;
+    for ((_, name, midway), (text, repeated)) in clients.iter().zip(answers) {
+        assert_eq!(text, "Hello from the script.", "{name}");
         let kinds: Vec<ChatErrorKind> = repeated.iter().map(|(kind, ..)| *kind).collect();
         assert_eq!(
             kinds,
@@ -123,14 +125,17 @@ async fn faults_come_first_and_in_order() {
                 Overloaded,
                 Connection,
                 MalformedReply,
+                *midway,
                 Timeout
             ],
-            "{provider}"
+            "{name}"
         );
-        assert_eq!(repeated[1].1, Some(429));
-        assert_eq!(repeated[1].2, Some(Duration::from_millis(40)));
-        assert_eq!(repeated[2].1, Some(529));
-        end(running);
+        assert_eq!(repeated[1].1, Some(429), "{name}");
+        assert_eq!(repeated[1].2, Some(Duration::from_millis(40)), "{name}");
+        assert_eq!(repeated[2].1, Some(529), "{name}");
+    }
+    for (running, _) in started {
+        tokio::task::spawn_blocking(|| end(running)).await.unwrap();
     }
 }
 

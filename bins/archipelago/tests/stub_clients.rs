@@ -14,23 +14,7 @@ use std::time::Duration;
 use formats::Object;
 use formats::chat::Message;
 use llm_client::{CallLabels, ChatRequest, Models};
-use program::archipelago;
-
-/// What the stub's hint sets, and a region for AWS.
-fn variables(hint: &str) -> impl Fn(&str) -> Option<String> {
-    let (_, hint) = hint.split_once("use it with ").unwrap();
-    let (base, key) = hint.trim().split_once(" and any ").unwrap();
-    let (base, key) = (base.to_owned(), key.to_owned());
-    move |name| {
-        let (variable, value) = base.split_once('=').unwrap();
-        match name {
-            "AWS_REGION" => Some("us-east-1".to_owned()),
-            name if name == variable => Some(value.to_owned()),
-            name if name == key => Some("any".to_owned()),
-            _ => None,
-        }
-    }
-}
+use program::{archipelago, variables_of_stub};
 
 async fn answer(models: &Models, name: &str) -> String {
     let extra_args: Object = serde_json::from_str(r#"{"max_tokens": 100}"#).unwrap();
@@ -57,6 +41,13 @@ async fn stubs_answer_the_clients_of_their_providers() {
         ("anthropic", ["anthropic/claude-sonnet-4-5"; 2]),
         ("gemini", ["gemini/gemini-2.5-flash"; 2]),
         (
+            "vertex_ai",
+            [
+                "vertex_ai/gemini-2.5-flash",
+                "vertex_ai/claude-sonnet-4-5@20250929",
+            ],
+        ),
+        (
             "bedrock",
             [
                 "bedrock/us.anthropic.claude-opus-5",
@@ -68,7 +59,7 @@ async fn stubs_answer_the_clients_of_their_providers() {
             .args(["stub", provider, "--port", "0", "--script"])
             .arg(&script)
             .start();
-        let models = Models::new(variables(&running.line_with("use it with")));
+        let models = Models::new(variables_of_stub(&running.line_with("use it with")));
         for (name, said) in names.iter().zip(["one", "two"]) {
             assert_eq!(answer(&models, name).await, said, "{name}");
         }

@@ -432,6 +432,20 @@ impl Usage {
             .unwrap_or(0)
     }
 
+    /// Tokens of sound in the request, where the provider tells them apart; part of `prompt_tokens`.
+    #[must_use]
+    pub fn audio_tokens(&self) -> u64 {
+        self.detail("prompt_tokens_details", "audio_tokens")
+            .unwrap_or(0)
+    }
+
+    /// Tokens of sound in the reply, where the provider tells them apart; part of `completion_tokens`.
+    #[must_use]
+    pub fn audio_output_tokens(&self) -> u64 {
+        self.detail("completion_tokens_details", "audio_tokens")
+            .unwrap_or(0)
+    }
+
     /// Tokens of pictures in the request, where the provider tells them apart.
     #[must_use]
     pub fn image_tokens(&self) -> u64 {

@@ -8,10 +8,10 @@ use tokio::time::Instant;
 
 use crate::budget::{Amount, Budget, SetAside, amount_of, estimated_input, reply_limit};
 use crate::cache::Cache;
-use crate::call::{ChatRequest, ChatResponse};
-use crate::error::{ChatError, ChatErrorKind};
 use crate::rate::{Lane, Pass, WaitNotice, WaitReason};
-use crate::recording::{Question, Secrets, Tape};
+use crate::recording::{Question, Tape};
+use llm_wire::secrets::Secrets;
+use llm_wire::{ChatError, ChatErrorKind, ChatRequest, ChatResponse};
 
 /// Tokens of a reply that the rate limits reckon with where the request sets no limit; corrected
 /// when the reply is there.

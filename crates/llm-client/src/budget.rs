@@ -6,9 +6,7 @@ use formats::Object;
 use serde_json::Value;
 use tokio::sync::Notify;
 
-use crate::call::{ChatRequest, ChatResponse};
-use crate::prices::{Price, known_model};
-use crate::tokens;
+use llm_wire::{ChatRequest, ChatResponse, Price, known_model, tokens};
 
 /// What a call counts where the price of its model is not known (`spec/llm.md` §12.1), in US dollars
 /// for a million tokens. It never stands in results.

@@ -15,9 +15,8 @@ use formats::owner::Owner;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use crate::call::{ChatRequest, ChatResponse, FinishReason};
-use crate::provider::Reply;
 use crate::recording::{Question, StoredReply, sha256};
+use llm_wire::{ChatRequest, ChatResponse, FinishReason, Reply};
 
 /// Raised when the meaning of a key or an entry changes.
 const VERSION: u32 = 1;

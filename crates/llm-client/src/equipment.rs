@@ -12,15 +12,14 @@ use secrecy::ExposeSecret;
 use crate::around::Around;
 use crate::budget::Budget;
 use crate::cache::{Cache, CacheError, CacheLimits};
-use crate::error::ModelNameError;
-use crate::extra_args::Settings;
 use crate::models::Models;
-use crate::prices::Price;
-use crate::provider::Provider;
-use crate::providers::replay::Replay;
 use crate::rate::{Lanes, RateLimits, SettingError};
-use crate::recording::{Recording, RecordingError, Secrets, Tape};
+use crate::recording::{Recording, RecordingError, Tape};
+use crate::replay::Replay;
 use crate::retry::RetryPolicy;
+use llm_wire::extra_args::Settings;
+use llm_wire::secrets::Secrets;
+use llm_wire::{ModelNameError, Price, Provider};
 
 /// The variable that names the file with rate limits.
 const LIMITS_VARIABLE: &str = "ARCHIPELAGO_RATE_LIMITS";
@@ -244,7 +243,7 @@ impl Models {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::providers::presets;
+    use crate::presets;
 
     #[test]
     fn every_provider_of_the_table_has_a_lane_and_a_place() {

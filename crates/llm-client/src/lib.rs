@@ -10,32 +10,29 @@
 mod around;
 mod budget;
 mod cache;
-mod call;
 mod equipment;
-mod error;
-mod extra_args;
 mod gateway;
 mod model;
 mod models;
-mod prices;
-mod provider;
-mod providers;
+mod presets;
 mod rate;
 mod recording;
-mod repair;
+mod replay;
 mod retry;
-pub mod tokens;
+mod scripted;
+mod vertex;
 
 pub use budget::{Budget, BudgetLimits, Spent};
 pub use cache::{Cache, CacheError, CacheLimits};
-pub use call::{CallLabels, ChatRequest, ChatResponse, FinishReason};
 pub use equipment::SettingsError;
-pub use error::{ChatError, ChatErrorKind, ModelNameError};
 pub use gateway::Gateway;
+pub use llm_wire::{
+    CallLabels, ChatError, ChatErrorKind, ChatRequest, ChatResponse, Delta, DeltaSink,
+    FinishReason, KnownModel, ModelNameError, Price, Provider, Reply, known_model, price_of,
+    table_version, tokens,
+};
 pub use model::{Hooks, Model};
 pub use models::Models;
-pub use prices::{KnownModel, Price, known_model, price_of, table_version};
-pub use provider::{Delta, DeltaSink, Provider, Reply};
 pub use rate::{RateLimit, RateLimits, SettingError, WaitNotice, WaitReason};
 pub use recording::{Recording, RecordingError, Tape};
 pub use retry::{RetryNotice, RetryPolicy};

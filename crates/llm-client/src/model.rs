@@ -5,19 +5,17 @@ use std::time::Duration;
 
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
-use uuid::Uuid;
 
 use crate::around::{Admission, Around};
 use crate::budget::{Budget, worst_case};
 use crate::cache::{Cache, Key};
-use crate::call::{ChatRequest, ChatResponse};
-use crate::error::{ChatError, ChatErrorKind};
-use crate::extra_args::Settings;
-use crate::prices::Price;
-use crate::provider::{Delta, DeltaSink, Provider, Reply};
 use crate::rate::WaitNotice;
 use crate::recording::{Happened, Question, StoredDelta};
 use crate::retry::{RetryNotice, RetryPolicy};
+use llm_wire::extra_args::Settings;
+use llm_wire::{
+    ChatError, ChatErrorKind, ChatRequest, ChatResponse, Delta, DeltaSink, Price, Provider, Reply,
+};
 
 /// A model that can be asked. Cloning is cheap.
 #[derive(Clone)]
@@ -169,7 +167,10 @@ impl Model {
         let attempts = settings.attempts.unwrap_or(self.retry.attempts).max(1);
         let call_id = match request.labels.call_id {
             Some(id) => id.to_owned(),
-            None => Uuid::new_v4().to_string(),
+            // It has to be unlike others, not unforeseeable: the system need not be asked.
+            None => uuid::Builder::from_random_bytes(fastrand::u128(..).to_ne_bytes())
+                .into_uuid()
+                .to_string(),
         };
         let mut one = request;
         one.labels.call_id = Some(&call_id);
@@ -268,7 +269,7 @@ impl Model {
         let tell = |delta: Delta<'_>| {
             if recording {
                 let mut told = told.lock().unwrap_or_else(PoisonError::into_inner);
-                told.push(StoredDelta::from(delta));
+                told.extend(StoredDelta::of(delta));
             }
             if let Some(sink) = on_delta {
                 sink(delta);

@@ -11,22 +11,19 @@ use formats::Object;
 use secrecy::{ExposeSecret, SecretString};
 
 use crate::equipment::Equipment;
-use crate::error::ModelNameError;
-use crate::extra_args::{Api, Settings};
 use crate::gateway::Gateway;
 use crate::model::Model;
-use crate::prices::{Price, price_of};
-use crate::provider::Provider;
-use crate::providers::Endpoint;
-use crate::providers::anthropic::Anthropic;
-use crate::providers::exchange::Server;
-use crate::providers::gemini::Gemini;
-use crate::providers::openai::{Choice, Dialect, EitherInterface, OpenAi};
-use crate::providers::presets::{self, Preset, Wire};
-use crate::providers::responses::Responses;
-use crate::providers::scripted::{self, Scripted};
-use crate::providers::vertex;
+use crate::presets::{self, Preset, Wire};
 use crate::retry::RetryPolicy;
+use crate::scripted::{self, Scripted};
+use crate::vertex;
+use llm_anthropic::Anthropic;
+use llm_gemini::Gemini;
+use llm_gemini::google;
+use llm_openai::{Choice, Dialect, EitherInterface, OpenAi, Responses};
+use llm_wire::exchange::Server;
+use llm_wire::extra_args::{Api, Settings};
+use llm_wire::{Endpoint, ModelNameError, Price, Provider, price_of};
 
 /// How long connecting to a server may take.
 const CONNECT_LIMIT: Duration = Duration::from_secs(30);
@@ -52,7 +49,7 @@ pub struct Models {
     pub(crate) equipment: Equipment,
     prices: Arc<BTreeMap<String, Price>>,
     connections: Arc<Connections>,
-    tokens: Arc<Mutex<Vec<Arc<vertex::Tokens>>>>,
+    tokens: Arc<Mutex<Vec<Arc<google::Tokens>>>>,
     gateway: Option<Arc<Gateway>>,
 }
 
@@ -316,13 +313,20 @@ impl Models {
     ) -> Result<Arc<dyn Provider>, ModelNameError> {
         let wrong = |reason: String| invalid(name, reason);
         let variable = |name: &str| Some(self.variables.get(name)?.expose_secret());
-        // A token that the caller has stands in the place of credentials.
-        let token = settings.api_key.filter(|token| !token.is_empty());
+        // A token that the caller has stands in the place of credentials; one in the environment, in
+        // the place of those that nobody named.
+        let is_named = google::CREDENTIALS
+            .iter()
+            .any(|name| variable(name).is_some());
+        let token = settings
+            .api_key
+            .filter(|token| !token.is_empty())
+            .or_else(|| variable(google::ACCESS_TOKEN).filter(|_| !is_named));
         let found = match token {
             Some(_) => None,
-            None => Some(vertex::find(&variable).map_err(|missing| match missing {
-                vertex::Missing::Unusable(reason) => wrong(reason),
-                vertex::Missing::Nowhere => ModelNameError::NoCredentials {
+            None => Some(google::find(&variable).map_err(|missing| match missing {
+                google::Missing::Unusable(reason) => wrong(reason),
+                google::Missing::Nowhere => ModelNameError::NoCredentials {
                     name: name.to_owned(),
                     variables: preset.key_variables.join(" or "),
                 },
@@ -361,8 +365,8 @@ impl Models {
     fn tokens(
         &self,
         name: &str,
-        found: vertex::Found,
-    ) -> Result<Arc<vertex::Tokens>, ModelNameError> {
+        found: google::Found,
+    ) -> Result<Arc<google::Tokens>, ModelNameError> {
         let mut all = self.tokens.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = all.iter().find(|tokens| tokens.is_of(&found)) {
             return Ok(Arc::clone(known));
@@ -370,7 +374,7 @@ impl Models {
         // The metadata server is behind no proxy.
         let near = found.is_next_door() || Endpoint::is_local(found.address());
         let http = self.client(name, near)?;
-        let tokens = vertex::Tokens::new("vertex_ai", found, http);
+        let tokens = google::Tokens::new("vertex_ai", found, http);
         all.push(Arc::clone(&tokens));
         Ok(tokens)
     }

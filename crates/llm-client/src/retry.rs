@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::error::ChatError;
+use llm_wire::ChatError;
 
 /// How often and how patiently a call is repeated (`spec/llm.md` §7).
 ///

@@ -378,10 +378,15 @@ async fn calls_at_once_do_not_mix() {
 fn names_are_checked_before_anything_is_sent() {
     let models = Models::new(|name| (name == "OPENAI_API_KEY").then(|| "key".to_owned()));
     let error = |name: &str, args: Value| models.resolve(name, &object(&args)).unwrap_err();
-    assert!(matches!(
-        error("gpt-4o", json!({})),
-        ModelNameError::NoProvider { .. }
-    ));
+    for (bare, whole) in [
+        ("gpt-4o", "`openai/gpt-4o`"),
+        ("claude-opus-5", "`anthropic/claude-opus-5`"),
+        ("gemini-2.5-pro", "`gemini/gemini-2.5-pro`"),
+    ] {
+        let error = error(bare, json!({}));
+        assert!(matches!(error, ModelNameError::NoProvider { .. }));
+        assert!(error.to_string().contains(whole), "{error}");
+    }
     let text = error("nobody/m", json!({})).to_string();
     assert!(text.contains("unknown provider `nobody`") && text.contains("openrouter"));
     let text = error("groq/m", json!({})).to_string();

@@ -41,8 +41,19 @@ fn has_test(text: &str, name: &str) -> bool {
 fn every_test_that_the_readme_names_is_there() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut files = Vec::new();
-    sources(&root.join("src"), &mut files);
-    sources(&root.join("tests"), &mut files);
+    for room in [
+        "llm-client",
+        "llm-wire",
+        "llm-openai",
+        "llm-anthropic",
+        "llm-gemini",
+    ] {
+        let room = root.with_file_name(room);
+        sources(&room.join("src"), &mut files);
+        if room.join("tests").is_dir() {
+            sources(&room.join("tests"), &mut files);
+        }
+    }
     let readme = std::fs::read_to_string(root.join("README.md")).unwrap();
     let named: Vec<(&str, &str)> = readme
         .lines()

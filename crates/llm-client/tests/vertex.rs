@@ -17,9 +17,9 @@ use llm_client::{
     ModelNameError, Models, RetryPolicy,
 };
 use serde_json::{Value, json};
-use testkit::anthropic::VertexClaudeStub;
 use testkit::gemini::{GeminiStub, Options, Script, Turn};
 use testkit::google_tokens::TokenServer;
+use testkit::vertex::VertexStub;
 
 const PATIENCE: Duration = Duration::from_secs(30);
 const GEMINI: &str = "vertex_ai/gemini-2.5-flash";
@@ -223,7 +223,7 @@ async fn claude_speaks_its_own_language_at_vertex() {
         Turn::calls("f", json!({"a": 1})).field("thinking_blocks", thought),
         Turn::says("Done."),
     ]);
-    let stub = VertexClaudeStub::start_with(Options::new(script, TokenServer::token(1)))
+    let stub = VertexStub::start_with(Options::new(script, TokenServer::token(1)))
         .await
         .unwrap();
     let account = tokens.service_account();
@@ -323,6 +323,35 @@ fn what_is_missing_is_named_before_anything_starts() {
         error.to_string().contains("`gemini…` and `claude…`"),
         "{error}"
     );
+}
+
+/// A token by itself, which is used where nobody names credentials.
+#[tokio::test]
+async fn a_token_in_a_variable_does_where_no_credentials_are_named() {
+    let stub = VertexStub::start(Script::new([Turn::says("a"), Turn::says("b")]))
+        .await
+        .unwrap();
+    let base = stub.base_url();
+    let mut variables = vec![
+        ("VERTEXAI_API_BASE", base.as_str()),
+        ("CLOUDSDK_AUTH_ACCESS_TOKEN", stub.key()),
+        ("VERTEXAI_PROJECT", "p"),
+    ];
+    for (name, said) in [(GEMINI, "a"), (CLAUDE, "b")] {
+        let answer = ask(&model(&variables, name)).await.unwrap();
+        assert_eq!(answer.message.text(), said, "{name}");
+    }
+    assert_eq!(stub.refusals(), Vec::<String>::new());
+    variables[1].1 = "ya29.expired-0123456789";
+    let error = ask(&model(&variables, GEMINI)).await.unwrap_err();
+    assert_eq!(error.kind, ChatErrorKind::Auth);
+    assert!(!format!("{error:?}").contains("expired-01"), "{error:?}");
+    // Credentials that are named win, and are found to be wrong.
+    variables.push(("VERTEXAI_CREDENTIALS", "/no/such/file"));
+    let error = models(&variables)
+        .resolve(GEMINI, &Object::new())
+        .unwrap_err();
+    assert!(error.to_string().contains("/no/such/file"), "{error}");
 }
 
 /// A token of the caller's own, and a place of the call's own.

@@ -12,5 +12,6 @@ pub mod mcp;
 pub mod openai;
 mod requirement;
 pub mod stub;
+pub mod vertex;
 
 pub use requirement::available;

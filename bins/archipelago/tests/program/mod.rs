@@ -193,6 +193,41 @@ pub(crate) fn example(name: &str) -> PathBuf {
     root().join("examples").join(name)
 }
 
+/// Copies the files of the folder `from` to the folder `to`, which may have to be made.
+pub(crate) fn copy_files(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to).unwrap();
+    for entry in std::fs::read_dir(from).unwrap() {
+        let path = entry.unwrap().path();
+        std::fs::copy(&path, to.join(path.file_name().unwrap())).unwrap();
+    }
+}
+
+/// A copy of an example in `folder`, for the model `model` with a medium effort.
+pub(crate) fn example_for(model: &str, name: &str, folder: &Path) -> PathBuf {
+    let task = folder.join(name);
+    copy_files(&example(name), &task);
+    let orchestrator =
+        serde_json::json!({"model": model, "extra_args": {"reasoning_effort": "medium"}});
+    let path = task.join("orchestrator_config.json");
+    std::fs::write(path, orchestrator.to_string()).unwrap();
+    task
+}
+
+/// What the hint of `archipelago stub` sets, a region for AWS, and a project for Google Cloud.
+pub(crate) fn variables_of_stub(hint: &str) -> impl Fn(&str) -> Option<String> + use<> {
+    let (_, hint) = hint.split_once("use it with ").unwrap();
+    let (base, key) = hint.trim().split_once(" and any ").unwrap();
+    let (variable, base) = base.split_once('=').unwrap();
+    let (variable, base, key) = (variable.to_owned(), base.to_owned(), key.to_owned());
+    move |name| match name {
+        "AWS_REGION" => Some("us-east-1".to_owned()),
+        "VERTEXAI_PROJECT" => Some("mine".to_owned()),
+        name if name == variable => Some(base.clone()),
+        name if name == key => Some("any".to_owned()),
+        _ => None,
+    }
+}
+
 /// The root of the workspace.
 pub(crate) fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))

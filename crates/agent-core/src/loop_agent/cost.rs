@@ -35,6 +35,7 @@ impl Rates {
                 long_input: None,
                 cache_read: None,
                 cache_write: None,
+                audio_input: None,
                 ..price
             };
         }
@@ -42,6 +43,7 @@ impl Rates {
             price = Price {
                 output: rate,
                 long_output: None,
+                audio_output: None,
                 ..price
             };
         }

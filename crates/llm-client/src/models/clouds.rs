@@ -3,16 +3,14 @@
 use secrecy::ExposeSecret;
 
 use super::{Models, invalid};
-use crate::error::ModelNameError;
-use crate::extra_args::{Api, Settings};
 use crate::gateway::{Gateway, LEAST_URGENT};
-use crate::providers::Endpoint;
-use crate::providers::azure::{Credentials, Deployment};
-use crate::providers::bedrock::{Authority, Bedrock, Identity, Missing};
-use crate::providers::exchange::Server;
-use crate::providers::openai::{Choice, Dialect, EitherInterface, OpenAi};
-use crate::providers::presets::{self, Preset};
-use crate::providers::responses::Responses;
+use crate::presets::{self, Preset};
+use llm_anthropic::bedrock::{Authority, Bedrock, Identity, Missing};
+use llm_openai::azure::{Credentials, Deployment};
+use llm_openai::{Choice, Dialect, EitherInterface, OpenAi, Responses};
+use llm_wire::exchange::Server;
+use llm_wire::extra_args::{Api, Settings};
+use llm_wire::{Endpoint, ModelNameError};
 
 impl Models {
     /// A deployment of an OpenAI model at Azure.

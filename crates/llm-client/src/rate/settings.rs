@@ -5,7 +5,7 @@ use std::num::{NonZeroU32, NonZeroU64};
 
 use serde::{Deserialize, Serialize};
 
-use crate::providers::presets;
+use crate::presets;
 
 /// Seconds that a call waits for its turn, if nothing else is set: one hour.
 const LONGEST_WAIT_SECONDS: u64 = 3600;

@@ -12,13 +12,11 @@
 mod difference;
 mod question;
 mod reader;
-mod secrets;
 mod stored;
 mod tape;
 
 pub(crate) use question::{Question, sha256};
 pub use reader::{Recording, RecordingError};
-pub(crate) use secrets::{Secrets, without_credentials};
 pub(crate) use stored::{StoredDelta, StoredReply};
 pub(crate) use tape::Happened;
 pub use tape::Tape;

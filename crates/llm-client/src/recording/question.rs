@@ -6,8 +6,9 @@ use formats::Object;
 use serde::Serialize;
 use sha2::{Digest as _, Sha256};
 
-use super::{DRAWN, Secrets, VERSION, secrets};
-use crate::call::ChatRequest;
+use super::{DRAWN, VERSION};
+use llm_wire::ChatRequest;
+use llm_wire::secrets::{self, Secrets};
 
 /// Extra arguments that make no difference to what is asked.
 const IRRELEVANT: &[&str] = &[

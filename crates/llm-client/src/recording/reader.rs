@@ -13,8 +13,7 @@ use serde_json::Value;
 
 use super::stored::{StoredDelta, StoredError, StoredReply};
 use super::{Question, VERSION, difference};
-use crate::error::ChatError;
-use crate::provider::Reply;
+use llm_wire::{ChatError, Reply};
 
 /// Most bytes of one file of a recording.
 const LARGEST_FILE: u64 = 8 << 30;

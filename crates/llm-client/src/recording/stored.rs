@@ -5,9 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::time::Duration;
 
-use crate::call::{ChatResponse, FinishReason};
-use crate::error::{ChatError, ChatErrorKind};
-use crate::provider::{Delta, Reply};
+use llm_wire::{ChatError, ChatErrorKind, ChatResponse, Delta, FinishReason, Reply};
 
 /// A reply.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -112,9 +110,10 @@ pub(crate) enum StoredDelta {
     Arguments { index: usize, text: String },
 }
 
-impl From<Delta<'_>> for StoredDelta {
-    fn from(delta: Delta<'_>) -> Self {
-        match delta {
+impl StoredDelta {
+    /// `delta` as it is stored; `None` for a kind of piece for which recordings have no word.
+    pub(crate) fn of(delta: Delta<'_>) -> Option<Self> {
+        Some(match delta {
             Delta::Text(text) => Self::Text(text.to_owned()),
             Delta::Reasoning(text) => Self::Reasoning(text.to_owned()),
             Delta::Call { index, name } => Self::Call {
@@ -125,11 +124,10 @@ impl From<Delta<'_>> for StoredDelta {
                 index,
                 text: text.to_owned(),
             },
-        }
+            _ => return None,
+        })
     }
-}
 
-impl StoredDelta {
     /// The piece as it is told.
     pub(crate) fn delta(&self) -> Delta<'_> {
         match self {

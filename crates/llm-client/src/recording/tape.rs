@@ -15,8 +15,7 @@ use super::question::Part;
 use super::reader::RecordingError;
 use super::stored::{StoredDelta, StoredError, StoredReply};
 use super::{Question, VERSION};
-use crate::call::{CallLabels, ChatResponse};
-use crate::error::ChatError;
+use llm_wire::{CallLabels, ChatError, ChatResponse};
 
 /// Records the exchanges of models. Cloning is cheap, and clones write to the same file.
 #[derive(Debug, Clone)]

@@ -36,7 +36,7 @@ const KNOWN: &[&str] = &[
 const MOST_MARKS: usize = 4;
 
 /// Checks the body of a request. `lenient` lets pass what only Anthropic itself refuses.
-pub(super) fn check(body: &Value, lenient: bool) -> Check {
+pub(crate) fn check(body: &Value, lenient: bool) -> Check {
     let body = body.as_object().ok_or("the body is no JSON object")?;
     if !lenient && let Some(name) = body.keys().find(|name| !KNOWN.contains(&name.as_str())) {
         return Err(format!("{name}: Extra inputs are not permitted"));

@@ -21,9 +21,8 @@
 //! # Ok(()) }
 //! ```
 
-mod check;
+pub(crate) mod check;
 mod reply;
-mod vertex;
 
 use std::io;
 
@@ -32,8 +31,6 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 pub use crate::stub::{Call, Fault, Options, Recorded, Script, ScriptError, Turn};
-
-pub use vertex::{VertexClaude, VertexClaudeStub};
 
 use crate::stub::{self, Interface, Received, Rejection, Reply, smallest};
 
@@ -132,7 +129,7 @@ impl Interface for Anthropic {
         json!({"type": "error", "error": {"type": kind, "message": message}, "request_id": "req_stub"})
     }
 
-    fn error_event(message: &str) -> String {
+    fn error_event(_: &Received, message: &str) -> String {
         reply::event(&Self::error(529, message))
     }
 }

@@ -143,7 +143,7 @@ impl Interface for Azure {
         }
     }
 
-    fn error_event(message: &str) -> String {
-        OpenAi::error_event(message)
+    fn error_event(received: &Received, message: &str) -> String {
+        OpenAi::error_event(received, message)
     }
 }

@@ -147,11 +147,11 @@ impl Interface for Bedrock {
         Some(("x-amzn-errortype", kind))
     }
 
-    fn error_event(message: &str) -> String {
+    fn error_event(_: &Received, message: &str) -> String {
         Self::error(503, message).to_string()
     }
 
-    fn error_frame(message: &str) -> Bytes {
+    fn error_frame(_: &Received, message: &str) -> Bytes {
         frames::exception("serviceUnavailableException", &Self::error(503, message))
     }
 }

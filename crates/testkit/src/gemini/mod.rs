@@ -173,7 +173,7 @@ impl Interface for Gemini {
         json!({"error": {"code": status, "message": message, "status": word}})
     }
 
-    fn error_event(message: &str) -> String {
+    fn error_event(_: &Received, message: &str) -> String {
         reply::event(&Self::error(503, message))
     }
 }

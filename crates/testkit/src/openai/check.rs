@@ -216,18 +216,12 @@ pub(super) fn check_name(name: Option<&Value>, place: &str) -> Result<(), Refusa
     ))
 }
 
-fn check_numbers(body: &Map<String, Value>) -> Result<(), Refusal> {
-    let ranges = [
-        ("temperature", 0.0, 2.0),
-        ("top_p", 0.0, 1.0),
-        ("presence_penalty", -2.0, 2.0),
-        ("frequency_penalty", -2.0, 2.0),
-        ("n", 1.0, 128.0),
-        ("max_tokens", 1.0, f64::MAX),
-        ("max_completion_tokens", 1.0, f64::MAX),
-        ("top_logprobs", 0.0, 20.0),
-    ];
-    for (name, least, most) in ranges {
+/// Refuses parameters that are no numbers or not between the least and the most of `ranges`.
+pub(super) fn check_ranges(
+    body: &Map<String, Value>,
+    ranges: &[(&str, f64, f64)],
+) -> Result<(), Refusal> {
+    for &(name, least, most) in ranges {
         let Some(value) = body.get(name).filter(|value| !value.is_null()) else {
             continue;
         };
@@ -241,6 +235,23 @@ fn check_numbers(body: &Map<String, Value>) -> Result<(), Refusal> {
             ));
         }
     }
+    Ok(())
+}
+
+fn check_numbers(body: &Map<String, Value>) -> Result<(), Refusal> {
+    check_ranges(
+        body,
+        &[
+            ("temperature", 0.0, 2.0),
+            ("top_p", 0.0, 1.0),
+            ("presence_penalty", -2.0, 2.0),
+            ("frequency_penalty", -2.0, 2.0),
+            ("n", 1.0, 128.0),
+            ("max_tokens", 1.0, f64::MAX),
+            ("max_completion_tokens", 1.0, f64::MAX),
+            ("top_logprobs", 0.0, 20.0),
+        ],
+    )?;
     if body.contains_key("max_tokens") && body.contains_key("max_completion_tokens") {
         return Err(Refusal::invalid(
             "max_tokens",

@@ -153,7 +153,7 @@ impl Interface for OpenAi {
         answer::error(message, kind, None, code)
     }
 
-    fn error_event(message: &str) -> String {
+    fn error_event(_: &Received, message: &str) -> String {
         // Both interfaces' words for it; each client reads its own.
         let error = Self::error(500, message)["error"].clone();
         responses::event(&json!({

@@ -82,12 +82,12 @@ pub trait Interface: Send + Sync + 'static {
         None
     }
 
-    /// An error within a stream.
-    fn error_event(message: &str) -> String;
+    /// An error within the stream that answers `received`.
+    fn error_event(received: &Received, message: &str) -> String;
 
     /// An error within a stream of frames, where the interface has such streams.
-    fn error_frame(message: &str) -> Bytes {
-        Self::error_event(message).into()
+    fn error_frame(received: &Received, message: &str) -> Bytes {
+        Self::error_event(received, message).into()
     }
 }
 

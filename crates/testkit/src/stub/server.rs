@@ -465,12 +465,12 @@ async fn faulty<I: Interface>(
             Reply::Json(_) => json_response(StatusCode::OK, &I::error(529, "stub failure midway")),
             Reply::Events(mut events) => {
                 events.truncate(events.len() / 2);
-                events.push(I::error_event("stub failure midway"));
+                events.push(I::error_event(received, "stub failure midway"));
                 whole(Reply::Events(events))
             }
             Reply::Frames(mut frames) => {
                 frames.truncate(frames.len() / 2);
-                frames.push(I::error_frame("stub failure midway"));
+                frames.push(I::error_frame(received, "stub failure midway"));
                 whole(Reply::Frames(frames))
             }
         },

@@ -62,9 +62,14 @@ impl<I: Interface> Bench<I> {
         &self,
         variables: impl Fn(&str) -> Option<String> + Clone + Send + Sync + 'static,
     ) -> Model {
-        // Bedrock's addresses and signatures have a region; nobody else asks for it.
-        let region = |name: &str| (name == "AWS_REGION").then(|| "us-east-1".to_owned());
-        Models::new(move |name| variables(name).or_else(|| region(name)))
+        // Bedrock's addresses and signatures have a region, Vertex AI's addresses a project; nobody
+        // else asks for them.
+        let place = |name: &str| match name {
+            "AWS_REGION" => Some("us-east-1".to_owned()),
+            "VERTEXAI_PROJECT" => Some("stub-project".to_owned()),
+            _ => None,
+        };
+        Models::new(move |name| variables(name).or_else(|| place(name)))
             .resolve(self.provider.model, &Object::new())
             .unwrap()
             .with_retry(RetryPolicy {
@@ -190,3 +195,5 @@ provider!(openai_responses, testkit::openai::OpenAi, "openai/responses/stub", ra
 provider!(azure, testkit::azure::Azure, "azure/stub", raw_arguments: true);
 provider!(gemini, testkit::gemini::Gemini, "gemini/gemini-stub", raw_arguments: false);
 provider!(bedrock, testkit::bedrock::Bedrock, "bedrock/anthropic.claude-stub", raw_arguments: false);
+provider!(vertex_gemini, testkit::vertex::Vertex, "vertex_ai/gemini-stub", raw_arguments: false);
+provider!(vertex_claude, testkit::vertex::Vertex, "vertex_ai/claude-stub", raw_arguments: true);

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::super::check::{Refusal, check_name, is_reasoning_model};
+use super::super::check::{Refusal, check_name, check_ranges, is_reasoning_model};
 use super::super::schema::{check_parameters, check_strict};
 use super::items;
 
@@ -101,7 +101,16 @@ pub(super) fn check(body: &Value, lenient: bool) -> Result<(), Refusal> {
     }
     check_tools(body)?;
     check_form(body)?;
-    check_numbers(body)?;
+    check_ranges(
+        body,
+        &[
+            ("temperature", 0.0, 2.0),
+            ("top_p", 0.0, 1.0),
+            ("max_output_tokens", 16.0, f64::MAX),
+            ("max_tool_calls", 1.0, f64::MAX),
+            ("top_logprobs", 0.0, 20.0),
+        ],
+    )?;
     check_reasoning(body, model)
 }
 
@@ -190,31 +199,6 @@ fn check_form(body: &Map<String, Value>) -> Result<(), Refusal> {
             "expected text, json_object or json_schema",
         )),
     }
-}
-
-fn check_numbers(body: &Map<String, Value>) -> Result<(), Refusal> {
-    let ranges = [
-        ("temperature", 0.0, 2.0),
-        ("top_p", 0.0, 1.0),
-        ("max_output_tokens", 16.0, f64::MAX),
-        ("max_tool_calls", 1.0, f64::MAX),
-        ("top_logprobs", 0.0, 20.0),
-    ];
-    for (name, least, most) in ranges {
-        let Some(value) = body.get(name).filter(|value| !value.is_null()) else {
-            continue;
-        };
-        let number = value
-            .as_f64()
-            .ok_or_else(|| Refusal::coded(name, "expected a number", "invalid_type"))?;
-        if !(least..=most).contains(&number) {
-            return Err(Refusal::invalid(
-                name,
-                &format!("{number} is not between {least} and {most}"),
-            ));
-        }
-    }
-    Ok(())
 }
 
 fn check_reasoning(body: &Map<String, Value>, model: &str) -> Result<(), Refusal> {
