@@ -115,7 +115,6 @@ pub(crate) fn named(
             .or_else(|| world.get(&format!("{}/{name}", snapshot::FILESYSTEM)))
             .filter(|entry| entry.is_file());
         let Some(entry) = entry else {
-            tracing::warn!(name, "a reference file is not in the initial world");
             continue;
         };
         let source = wanted
@@ -131,7 +130,15 @@ pub(crate) fn named(
                 }
                 files.extend(file);
             }
-            Err(problem) => tracing::warn!(name, %problem, "a reference file cannot be read"),
+            Err(problem) => files.push(InitialFile {
+                path: name.to_owned(),
+                kind: "file",
+                title: None,
+                index: wanted.index,
+                text: String::new(),
+                picture_uri: None,
+                notes: vec![format!("cannot be read: {problem}")],
+            }),
         }
     }
     Ok(files)

@@ -43,6 +43,14 @@ pub(crate) fn extract(bytes: &[u8], limits: &Limits) -> Document {
     }
 }
 
+/// The bytes that a `data:` URI in Base64 holds.
+#[must_use]
+pub fn data_bytes(uri: &str) -> u64 {
+    let data = uri.split_once(',').map_or(uri, |(_, data)| data);
+    let padding = data.len() - data.trim_end_matches('=').len();
+    ((data.len() / 4 * 3).saturating_sub(padding)) as u64
+}
+
 /// Width and height. Only the header is read, so a picture of a billion pixels costs nothing here.
 pub(crate) fn dimensions(bytes: &[u8]) -> Option<(u32, u32)> {
     image::ImageReader::new(Cursor::new(bytes))
@@ -64,5 +72,23 @@ pub(crate) fn mime(bytes: &[u8]) -> Option<&'static str> {
         Some("image/webp")
     } else {
         None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_bytes_of_a_uri_are_those_of_its_data() {
+        for (uri, bytes) in [
+            ("data:image/png;base64,", 0),
+            ("data:image/png;base64,AA==", 1),
+            ("data:image/png;base64,AAA=", 2),
+            ("data:image/png;base64,AAAA", 3),
+            ("data:image/png;base64,AAAAAA==", 4),
+        ] {
+            assert_eq!(data_bytes(uri), bytes, "{uri}");
+        }
     }
 }

@@ -1,7 +1,9 @@
 //! What is wrong with a plan, said before anything is run or paid.
 
+use std::ffi::OsStr;
 use std::fmt;
 
+use extract::ExternalProgram;
 use serde_json::Value;
 
 /// Whether a problem stands in the way.
@@ -81,6 +83,8 @@ fn shortened(value: &Value) -> String {
 #[derive(Debug, Default)]
 pub struct Findings {
     pub(crate) list: Vec<Finding>,
+    /// Programs that the check runs, by the key that asks for them.
+    programs: Vec<(String, ExternalProgram)>,
 }
 
 /// A [`Problem`] that does not know its place yet.
@@ -106,6 +110,28 @@ impl Findings {
     /// The value of `key` is probably a mistake.
     pub fn warning(&mut self, key: &str, rule: impl Into<String>, value: impl Into<Value>) {
         self.push(Severity::Warning, key, rule, Some(value.into()));
+    }
+
+    /// The check runs `program` because of `key`. Whether it is there is looked for later, where
+    /// it is known in which folders.
+    pub(crate) fn needs_program(&mut self, key: &str, program: ExternalProgram) {
+        let need = (key.to_owned(), program);
+        if !self.programs.contains(&need) {
+            self.programs.push(need);
+        }
+    }
+
+    /// Makes errors of the programs that are in no folder of `path`.
+    pub(crate) fn look_for_programs(&mut self, path: &OsStr) {
+        for (key, program) in std::mem::take(&mut self.programs) {
+            if program.find(path).is_none() {
+                let (name, package) = (program.name(), program.package());
+                let rule = format!(
+                    "needs `{name}` ({package}), which is in no folder of the programs of verifiers"
+                );
+                self.error(&key, rule, path.to_string_lossy().into_owned());
+            }
+        }
     }
 
     fn push(

@@ -11,6 +11,8 @@ pub mod google_tokens;
 pub mod mcp;
 pub mod openai;
 mod requirement;
+mod script;
 pub mod stub;
 
 pub use requirement::available;
+pub use script::script;

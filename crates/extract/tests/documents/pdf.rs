@@ -68,6 +68,22 @@ fn a_document_without_text_says_so() {
     assert!(document.notes[0].contains("no text on any page"));
 }
 
+/// A page that the parser gives up on hides no other.
+#[test]
+fn a_page_that_cannot_be_read_is_marked_and_the_others_are_read() {
+    let whole = String::from_utf8(pdf(&["one", "two", "three"])).unwrap();
+    let (first, rest) = whole.split_at(whole.find("(one)").unwrap());
+    // The second page has no size.
+    let document = format!("{first}{}", rest.replacen("/MediaBox", "/MediaBux", 1));
+    let document = read("x.pdf", document.as_bytes()).unwrap();
+    assert_eq!(
+        document.text,
+        "=== Page 1 ===\none\n=== Page 2 ===\n[this page cannot be read: the parser gave up]\n=== Page 3 ===\nthree\n"
+    );
+    assert_eq!(document.pages, Some(3));
+    assert_eq!(document.notes, ["1 of 3 pages cannot be read"]);
+}
+
 #[test]
 fn cut_and_garbled_documents_end_in_an_error_or_in_text() {
     let whole = pdf(&["text"]);
