@@ -114,9 +114,8 @@ async fn a_large_csv_file_is_compared_by_rows() {
     let artifacts = worlds.artifacts(limits).await;
     let diff = artifacts[0].diff.as_deref().unwrap();
     for row in [
-        r#"+ {"id":"3","stage":"new"}"#,
-        r#"{"id":"2","stage":"new"} -> "#,
-        r#"{"id":"2","stage":"won"}"#,
+        r#"~ row 3: {"id":"2","stage":"new"} -> {"id":"2","stage":"won"}"#,
+        r#"+ row 4: {"id":"3","stage":"new"}"#,
     ] {
         assert!(diff.contains(row), "{diff}");
     }

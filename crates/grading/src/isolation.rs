@@ -1,6 +1,7 @@
 //! How far a program of a task's author is kept from the machine.
 
-pub use extract::{Isolation, IsolationRule};
+pub(crate) use extract::Isolation;
+pub use extract::IsolationRule;
 
 /// What `rule` comes to on this machine.
 pub(crate) async fn isolation(rule: IsolationRule) -> Result<Isolation, String> {

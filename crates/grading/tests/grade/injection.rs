@@ -275,6 +275,7 @@ async fn attempts_in_calls_rows_and_references_make_no_markers() {
                 json!({
                     "rationale": attempt, "is_criteria_true": false,
                     "reason": attempt, "result": 0,
+                    "reasoning": attempt, "satisfied": false,
                 })
                 .to_string(),
             )])
