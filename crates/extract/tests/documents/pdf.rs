@@ -159,6 +159,8 @@ fn pages_are_drawn_where_the_settings_ask_and_the_program_is_there() {
     let document = extract::extract("x.pdf", pdf, &limits).unwrap();
     assert_eq!(
         document.notes,
-        ["no pictures of the pages: `pdftoppm` took more than 0 s (limit `page_pictures_time`)"]
+        [
+            "no pictures of the pages: `pdftoppm` cannot be used: with a document of ours, `pdftoppm` took more than 0 s (limit `page_pictures_time`)"
+        ]
     );
 }

@@ -225,11 +225,14 @@ fn code_of(text: &str) -> Option<String> {
     Some(rest.split('.').next()?.to_owned())
 }
 
+/// A case with an attempt in it.
+type MakeCase = fn(&str) -> Case;
+
 /// Tool outputs, arguments, rows and reference files are material as well: whatever stands in them,
 /// the message has the same markers as with harmless words.
 #[tokio::test]
 async fn attempts_in_calls_rows_and_references_make_no_markers() {
-    let cases: [(&str, fn(&str) -> Case); 3] = [
+    let cases: [(&str, MakeCase); 3] = [
         ("calls", |attempt| {
             let mut case = Case::new("done");
             case.messages = json!([

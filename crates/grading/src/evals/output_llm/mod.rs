@@ -447,7 +447,7 @@ fn auto_fail(rationale: &str, reason: &str) -> Verdict {
 fn missing(wanted: &[Reference], found: &[InitialFile]) -> Vec<String> {
     let is_missing = |reference: &&Reference| !found.iter().any(|file| reference.is_of(file));
     let missing = wanted.iter().filter(is_missing);
-    missing.map(|reference| reference.name()).collect()
+    missing.map(Reference::name).collect()
 }
 
 async fn references(wanted: &[Reference], case: &Case) -> Result<Vec<InitialFile>, EvalError> {
