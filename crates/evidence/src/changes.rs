@@ -15,7 +15,7 @@ use crate::error::EvidenceError;
 use crate::limits::EvidenceLimits;
 use crate::rows;
 use crate::visible::display_path;
-use crate::worlds;
+use crate::worlds::{self, Conversions};
 
 /// Bytes of one diff; the rest is cut with a note. No judge is shown more than two million
 /// characters of a text.
@@ -48,6 +48,7 @@ pub(crate) fn between(
         before: &before,
         after: &after,
         limits,
+        conversions: Conversions::of(limits),
         text_left: limits.total_text_bytes,
         pictures_left: limits.pictures,
         picture_bytes_left: limits.total_picture_bytes,
@@ -90,6 +91,7 @@ struct Reader<'a> {
     before: &'a World,
     after: &'a World,
     limits: &'a EvidenceLimits,
+    conversions: Conversions<'a>,
     text_left: usize,
     pictures_left: usize,
     picture_bytes_left: u64,
@@ -185,7 +187,7 @@ impl Reader<'_> {
 
     /// The document on one side; what went wrong is noted in `file`.
     fn side(
-        &self,
+        &mut self,
         when: &str,
         world: &World,
         entry: Option<&Entry>,
@@ -195,7 +197,7 @@ impl Reader<'_> {
         let Some(entry) = entry else {
             return Ok(None);
         };
-        let mut limits = self.limits.clone();
+        let mut limits = self.conversions.limits_for(entry).into_owned();
         limits.extract.page_pictures = page_pictures;
         match worlds::document(world, entry, &limits) {
             Ok(document) => {

@@ -19,6 +19,9 @@ pub struct EvidenceLimits {
     pub pictures: usize,
     /// Bytes of all pictures together. Default 50 MiB.
     pub total_picture_bytes: u64,
+    /// Documents of old formats that LibreOffice converts in one look at the worlds; further ones
+    /// are named and not read. Default 50.
+    pub conversions: usize,
     /// Pages of one document that are drawn where documents are shown as pictures. Default 20.
     pub document_pictures: usize,
     /// Documents that are drawn at once. Default 2.
@@ -46,6 +49,7 @@ impl Default for EvidenceLimits {
             csv_rows_above: 50 << 20,
             pictures: 100,
             total_picture_bytes: 50 << 20,
+            conversions: 50,
             document_pictures: 20,
             drawings_at_once: 2,
             drawn_bytes: 256 << 20,

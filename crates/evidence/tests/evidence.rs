@@ -418,3 +418,45 @@ async fn a_drawing_is_kept_while_there_is_room() {
         "documents cannot be shown as pictures: `pdftoppm` is not installed (it comes with poppler-utils)"
     );
 }
+
+/// Each takes seconds; thousands of them must not take hours.
+#[tokio::test]
+async fn only_some_documents_of_old_formats_are_converted() {
+    let soffice = "#!/bin/sh\nfor last; do :; done\ncase \"$last\" in *.txt) exit 0 ;; esac\necho x >> \"$(dirname \"$0\")/asked\"\nmkdir -p out && cp \"$(dirname \"$0\")/made.docx\" out/in.docx\n";
+    let folder = tempfile::tempdir().unwrap();
+    testkit::script(&folder.path().join("soffice"), soffice);
+    std::fs::write(folder.path().join("made.docx"), DOCX).unwrap();
+    let old: &[u8] = b"\xd0\xcf\x11\xe0\0";
+    let worlds = Worlds::new(
+        &[("a.doc", b"\xd0\0")],
+        &[("a.doc", old), ("b.odt", old), ("c.txt", b"x")],
+    );
+    let mut limits = EvidenceLimits {
+        conversions: 2,
+        ..EvidenceLimits::default()
+    };
+    limits.extract.program_path = folder.path().as_os_str().to_owned();
+    limits.extract.program_path.push(":/usr/bin:/bin");
+    limits.extract.isolation = extract::IsolationRule::Off;
+    let evidence = worlds.evidence(limits);
+    let changes = evidence.changes().await.unwrap();
+    // In the order of the paths: both versions of the first file, and then no more.
+    let [odt, text, doc] = &changes.artifacts[..] else {
+        panic!("{changes:?}");
+    };
+    assert!(
+        doc.new_content
+            .as_deref()
+            .unwrap()
+            .contains("First paragraph")
+    );
+    assert_eq!(text.new_content.as_deref(), Some("x"));
+    assert_eq!(odt.new_content, None);
+    let note = "after the change: this .odt document is not read (limit `conversions`)";
+    assert!(odt.notes.iter().any(|told| told == note), "{odt:?}");
+    let asked = || std::fs::read_to_string(folder.path().join("asked")).unwrap();
+    assert_eq!(asked().lines().count(), 2);
+    let files = evidence.final_files(|_| true).await.unwrap();
+    assert!(files[0].text.contains("First paragraph") && files[1].text.contains("First paragraph"));
+    assert_eq!(asked().lines().count(), 4);
+}

@@ -204,6 +204,12 @@ pub fn extension(name: &str) -> String {
     }
 }
 
+/// Whether a file of this name is converted by LibreOffice before it is read, which takes seconds.
+#[must_use]
+pub fn needs_conversion(name: &str) -> bool {
+    external::modern(&extension(name)).is_some()
+}
+
 /// Reads the document `bytes`, whose file is called `name`.
 ///
 /// The extension decides where it promises a structured format; otherwise the content does. A file
@@ -251,6 +257,15 @@ pub fn extract(name: &str, bytes: &[u8], limits: &Limits) -> Result<Document, Ex
 /// A document of a format that only LibreOffice reads, as what it makes of it. Where it is not
 /// installed there is no text, and a note says so.
 fn old_format(extension: &str, bytes: &[u8], limits: &Limits) -> Result<Document, ExtractError> {
+    let without_text = |note: String| Document {
+        notes: vec![note],
+        ..Document::default()
+    };
+    if !limits.conversions {
+        return Ok(without_text(format!(
+            "this .{extension} document is not read (limit `conversions`)"
+        )));
+    }
     let modern = external::modern(extension).unwrap_or_default();
     match external::convert(extension, bytes, modern, limits) {
         Ok(converted) => {
@@ -260,14 +275,11 @@ fn old_format(extension: &str, bytes: &[u8], limits: &Limits) -> Result<Document
             ));
             Ok(document)
         }
-        Err(DrawError::Missing(program)) => Ok(Document {
-            notes: vec![format!(
-                "text of .{extension} documents is read only where {} (`{}`) is installed",
-                program.package(),
-                program.name()
-            )],
-            ..Document::default()
-        }),
+        Err(DrawError::Missing(program)) => Ok(without_text(format!(
+            "text of .{extension} documents is read only where {} (`{}`) is installed",
+            program.package(),
+            program.name()
+        ))),
         Err(failure) => Err(ExtractError::Convert {
             format: extension.to_owned(),
             reason: failure.to_string(),

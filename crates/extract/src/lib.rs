@@ -32,7 +32,9 @@ pub use changes::{
     RowChange, TableChange, content_changes, is_database,
 };
 pub use child::run_child;
-pub use document::{Document, Format, Part, PartKind, Picture, extension, extract};
+pub use document::{
+    Document, Format, Part, PartKind, Picture, extension, extract, needs_conversion,
+};
 pub use error::ExtractError;
 pub use external::{DrawError, DrawnPages, ExternalProgram, Isolation, IsolationRule, draw};
 pub use html::html_to_text;

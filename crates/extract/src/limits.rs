@@ -44,6 +44,9 @@ pub struct Limits {
     pub page_pictures_time: Duration,
     /// Bytes of all pages drawn, with the PDF itself. Default 256 MiB.
     pub page_pictures_bytes: u64,
+    /// Whether documents that only LibreOffice reads (doc, odp, odt, ppt) are converted by it, which
+    /// takes some seconds. Default true.
+    pub conversions: bool,
     /// Wall time for one document that LibreOffice converts. Default 120 s.
     pub convert_time: Duration,
     /// Bytes of the document before and after, with the profile of LibreOffice. Default 256 MiB.
@@ -79,6 +82,7 @@ impl Default for Limits {
             page_picture_edge: 1_754,
             page_pictures_time: Duration::from_secs(20),
             page_pictures_bytes: 256 << 20,
+            conversions: true,
             convert_time: Duration::from_secs(120),
             convert_bytes: 256 << 20,
             convert_memory_bytes: 4 << 30,
