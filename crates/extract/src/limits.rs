@@ -29,8 +29,16 @@ pub struct Limits {
     pub parts: usize,
     /// Text of one document, in characters. Default 2,000,000; the rest is cut with a note.
     pub text_chars: usize,
-    /// The largest picture that is turned into a data URI, in bytes. Default 5 MiB.
+    /// The largest file that is shown as a picture, in bytes. Default 5 MiB.
     pub picture_bytes: usize,
+    /// Pixels of the longer edge of a picture that is shown; a larger one is scaled down. Default
+    /// 2,000: what providers take where there are many.
+    pub picture_edge: u32,
+    /// Bytes of a picture that is shown, before they are written as Base64; a larger one is made
+    /// smaller. Default 3,932,160, which are 5 MiB of Base64.
+    pub picture_data_bytes: usize,
+    /// Memory for decoding a picture. Default 256 MiB.
+    pub picture_memory_bytes: u64,
     /// Pages of a PDF that [`extract`](crate::extract) has drawn as pictures by `pdftoppm`, where it
     /// is installed. Default 0: none.
     pub page_pictures: usize,
@@ -76,6 +84,9 @@ impl Default for Limits {
             parts: 1_000,
             text_chars: 2_000_000,
             picture_bytes: 5 << 20,
+            picture_edge: 2_000,
+            picture_data_bytes: (5 << 20) / 4 * 3,
+            picture_memory_bytes: 256 << 20,
             page_pictures: 0,
             program_path: "/usr/local/bin:/usr/bin:/bin".into(),
             isolation: IsolationRule::default(),

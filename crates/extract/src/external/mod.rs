@@ -80,8 +80,7 @@ impl ExternalProgram {
 /// The first pages of a document as pictures.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct DrawnPages {
-    /// The pages in order, each with its number from 1. A page whose picture is larger than
-    /// [`Limits::picture_bytes`] is left out.
+    /// The pages in order, each with its number from 1.
     pub pictures: Vec<(usize, Picture)>,
     /// Whether the document goes on after the pages that were to be drawn.
     pub more: bool,

@@ -32,7 +32,7 @@ pub(crate) fn add(document: &mut Document, bytes: &[u8], limits: &Limits) {
             let all = document.pages.unwrap_or(count);
             if count < all {
                 document.notes.push(format!(
-                    "pictures of {count} of {all} pages (limits `page_pictures`, `picture_bytes`)"
+                    "pictures of {count} of {all} pages (limit `page_pictures`)"
                 ));
             }
             document.page_pictures = drawn.pictures.into_iter().map(|(_, p)| p).collect();
@@ -75,7 +75,7 @@ fn attempt(bytes: &[u8], pages: usize, limits: &Limits) -> Result<DrawnPages, Fa
     collect(folder.path(), pages, limits, &ended)
 }
 
-/// The drawn pages in their order; those that are too large are left out.
+/// The drawn pages in their order; what is no picture is left out.
 fn collect(
     folder: &Path,
     pages: usize,
@@ -102,9 +102,14 @@ fn collect(
         pictures: Vec::new(),
         more: files.len() > pages,
     };
+    // A page may be a large file: it is made smaller where it has to be.
+    let limits = Limits {
+        picture_bytes: usize::MAX,
+        ..limits.clone()
+    };
     for (number, path) in files.into_iter().take(pages) {
-        let content = made(&path, limits.picture_bytes as u64).map_err(system)?;
-        let picture = content.and_then(|bytes| picture::extract(&bytes, limits).picture);
+        let content = made(&path, limits.page_pictures_bytes).map_err(system)?;
+        let picture = content.and_then(|bytes| picture::extract(&bytes, &limits).picture);
         drawn
             .pictures
             .extend(picture.map(|picture| (number, picture)));

@@ -150,7 +150,7 @@ fn pages_are_drawn_where_the_settings_ask_and_the_program_is_there() {
     assert!(page.data_uri.is_some());
     assert_eq!(
         document.notes,
-        ["pictures of 1 of 2 pages (limits `page_pictures`, `picture_bytes`)"]
+        ["pictures of 1 of 2 pages (limit `page_pictures`)"]
     );
     let limits = Limits {
         page_pictures_time: std::time::Duration::ZERO,

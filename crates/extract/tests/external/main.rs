@@ -312,7 +312,7 @@ fn what_it_writes_is_limited() {
             programs.draw("a.docx", "1", 20),
             Err(DrawError::Document(_))
         ));
-        // Pictures that are too large for a judge are left out, the others are not.
+        // What is no picture is left out, the others are not.
         let large = "head -c 6000000 /dev/zero > \"$prefix-2.png\"; draw 1; draw 3; exit 0";
         let mut programs = Programs::new("", large);
         programs.limits.isolation = isolation;

@@ -333,6 +333,31 @@ fn only_the_programs_that_are_needed_are_missed() {
     }
 }
 
+/// Claude's interface, whose stub checks pictures: how many, how large, of which kind.
+#[tokio::test]
+async fn claude_gets_the_pictures_in_its_own_form() {
+    let mut case = Case::new("done");
+    with_programs(&mut case);
+    case.settings["llm_judge_model"] = json!("anthropic/claude-sonnet-4-5");
+    case.worlds(&[], &[("a.docx", DOCX), ("b.pdf", PDF)]);
+    let values = json!({"criteria": "is tidy", "enable_visual_grading": true});
+    case.verifier("output_llm_multi_representation", values);
+    let says = json!({"rationale": "ok", "is_criteria_true": true}).to_string();
+    let turns = testkit::anthropic::Script::new([testkit::anthropic::Turn::says(says)]);
+    let stub = testkit::anthropic::AnthropicStub::start(turns)
+        .await
+        .unwrap();
+    let models = Models::new(stub.variables());
+    let grades = case.grade_by(&models, &|_| {}).await;
+    assert_eq!(grades.verifier_results[0].score, 1.0, "{grades:?}");
+    let requests = stub.requests();
+    let blocks = requests[0].body["messages"][0]["content"]
+        .as_array()
+        .unwrap();
+    let pictures = blocks.iter().filter(|block| block["type"] == "image");
+    assert_eq!(pictures.count(), 40);
+}
+
 /// The real programs.
 #[tokio::test]
 async fn a_document_is_laid_out_and_drawn() {

@@ -19,6 +19,21 @@ const SHARE: f64 = 0.45;
 /// Pages of a reference file that are shown (§5.5).
 const REFERENCE_PAGES: usize = 10;
 
+/// Bytes of pictures that one request to the model `name` may hold, before they are written as
+/// Base64 and with room for the text: of 20 MB, 32 MB and 50 MB that the providers take.
+fn request_bytes(name: &str) -> u64 {
+    let name = name.to_lowercase();
+    let families = [
+        ("gemini", 14 << 20),
+        ("claude", 22 << 20),
+        ("anthropic", 22 << 20),
+    ];
+    let family = families
+        .into_iter()
+        .find(|(family, _)| name.contains(family));
+    family.map_or(35 << 20, |(_, bytes)| bytes)
+}
+
 /// That documents are shown as pictures, and under which label.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::evals) struct Pages {
@@ -58,11 +73,13 @@ impl Pages {
         (wanted, files, references): (&[Reference], &[InitialFile], &mut [Exhibit]),
     ) -> Result<Option<Value>, EvalError> {
         let limits = case.evidence.limits();
+        let judges = case.judge()?.model_names();
+        let request = judges.map(request_bytes).min().unwrap_or(u64::MAX);
         let mut budget = PictureBudget {
             pictures: limits
                 .pictures
                 .min(usize::try_from(context.share(SHARE) / PICTURE).unwrap_or(usize::MAX)),
-            bytes: limits.total_picture_bytes,
+            bytes: limits.total_picture_bytes.min(request),
         };
         let mut account = None;
         if self.judged {
@@ -135,5 +152,20 @@ impl Pages {
             exhibit.note(&format!("it is not shown as pictures: {problem}"));
         }
         Ok(problem)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_holds_what_its_provider_takes() {
+        // With a third more for Base64 and half a megabyte of text.
+        let whole = |name: &str| request_bytes(name) / 3 * 4 + 500_000;
+        assert!(whole("gemini/gemini-2.5-pro") <= 20_000_000);
+        assert!(whole("vertex_ai/claude-sonnet-4-5") <= 32_000_000);
+        assert!(whole("anthropic/some-model") <= 32_000_000);
+        assert!(whole("openai/gpt-4.1") <= 50_000_000);
     }
 }
