@@ -36,7 +36,9 @@ pub use document::{
     Document, Format, Part, PartKind, Picture, extension, extract, needs_conversion,
 };
 pub use error::ExtractError;
-pub use external::{DrawError, DrawnPages, ExternalProgram, Isolation, IsolationRule, draw};
+pub use external::{
+    DrawError, DrawnPages, ExternalProgram, Isolation, IsolationRule, draw, laid_out_pages,
+};
 pub use html::html_to_text;
 pub use limits::Limits;
 pub use office::cell_formats::{CellFormat, CellRange, SheetFormats, sheet_formats};

@@ -55,6 +55,16 @@ impl Parsed for Pages {
     }
 }
 
+/// How many pages a PDF has that a program of ours made.
+pub(crate) fn page_count(bytes: &[u8]) -> Result<usize, String> {
+    let count = || pdf_extract::Document::load_mem(bytes).map(|pdf| pdf.get_pages().len());
+    match catch_unwind(count) {
+        Ok(Ok(count)) => Ok(count),
+        Ok(Err(error)) => Err(error.to_string()),
+        Err(_) => Err("the parser gave up".to_owned()),
+    }
+}
+
 /// The text of one page. The parser gives up on some pages, which says nothing about the others.
 fn page(document: &pdf_extract::Document, number: u32) -> Result<String, String> {
     let mut text = String::new();

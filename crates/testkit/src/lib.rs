@@ -15,4 +15,4 @@ mod script;
 pub mod stub;
 
 pub use requirement::available;
-pub use script::script;
+pub use script::{runs, script};

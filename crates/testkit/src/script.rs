@@ -1,4 +1,4 @@
-//! Programs that tests put in the place of others.
+//! Programs that tests put in the place of others, and processes that they look for.
 
 use std::path::Path;
 use std::process::Command;
@@ -22,4 +22,16 @@ pub fn script(path: &Path, text: &str) {
         .status()
         .is_ok_and(|status| status.success());
     assert!(written, "{} cannot be written", path.display());
+}
+
+/// Whether a process runs whose command line has `word`.
+#[must_use]
+pub fn runs(word: &str) -> bool {
+    let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    processes.into_iter().any(|process| {
+        let line = std::fs::read(process.path().join("cmdline")).unwrap_or_default();
+        String::from_utf8_lossy(&line)
+            .split('\0')
+            .any(|argument| argument == word)
+    })
 }

@@ -137,3 +137,19 @@ pub fn draw(
         }
     }
 }
+
+/// How many pages LibreOffice makes of the office document `bytes`, whose file is called `name`: what
+/// is known of a text document only after it was laid out.
+///
+/// # Errors
+/// As of [`draw`].
+pub fn laid_out_pages(name: &str, bytes: &[u8], limits: &Limits) -> Result<usize, DrawError> {
+    let extension = extension(name);
+    if !OFFICE.contains(&extension.as_str()) {
+        return Err(DrawError::Document(format!(
+            "documents of type `{extension}` are not laid out"
+        )));
+    }
+    let pdf = office::convert(&extension, bytes, "pdf", limits)?;
+    crate::pdf::page_count(&pdf).map_err(DrawError::Document)
+}

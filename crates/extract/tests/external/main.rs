@@ -94,19 +94,6 @@ impl Programs {
     }
 }
 
-/// Whether a process runs whose command line has `word`.
-fn runs(word: &str) -> bool {
-    std::fs::read_dir("/proc")
-        .unwrap()
-        .flatten()
-        .any(|process| {
-            let line = std::fs::read(process.path().join("cmdline")).unwrap_or_default();
-            String::from_utf8_lossy(&line)
-                .split('\0')
-                .any(|argument| argument == word)
-        })
-}
-
 /// A length of sleep that nobody else has.
 fn long(number: u32) -> String {
     format!("{}.{number}", 200_000_000 + std::process::id())
@@ -114,7 +101,7 @@ fn long(number: u32) -> String {
 
 fn ends(word: &str) {
     let deadline = Instant::now() + Duration::from_secs(20);
-    while runs(word) {
+    while testkit::runs(word) {
         assert!(Instant::now() < deadline, "`sleep {word}` is still there");
         std::thread::sleep(Duration::from_millis(20));
     }

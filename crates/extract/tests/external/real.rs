@@ -2,7 +2,9 @@
 
 use std::io::{Cursor, Write as _};
 
-use extract::{DrawError, DrawnPages, ExternalProgram, IsolationRule, Limits, draw};
+use extract::{
+    DrawError, DrawnPages, ExternalProgram, IsolationRule, Limits, draw, laid_out_pages,
+};
 
 use crate::DOCX;
 
@@ -85,25 +87,74 @@ fn office_documents_are_laid_out_and_drawn() {
     assert!(matches!(error, DrawError::Document(_)), "{error}");
 }
 
+/// A text document of so many pages.
+fn pages_of(count: usize) -> Vec<u8> {
+    let main = "http://schemas.openxmlformats.org/wordprocessingml/2006/main";
+    let end = r#"<w:p><w:r><w:br w:type="page"/></w:r></w:p>"#;
+    let body = vec!["<w:p><w:r><w:t>Words</w:t></w:r></w:p>"; count].join(end);
+    document(
+        &format!(r#"<w:document xmlns:w="{main}"><w:body>{body}</w:body></w:document>"#),
+        "",
+    )
+}
+
+#[test]
+fn pages_of_a_text_document_are_counted_after_layout() {
+    if !installed(&[ExternalProgram::Soffice]) {
+        return;
+    }
+    let limits = Limits::default();
+    for count in [1, 3] {
+        assert_eq!(
+            laid_out_pages("a.docx", &pages_of(count), &limits),
+            Ok(count)
+        );
+    }
+    let error = laid_out_pages("a.pdf", PDF, &limits).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "documents of type `pdf` are not laid out"
+    );
+    let nowhere = Limits {
+        program_path: "/nowhere".into(),
+        ..limits
+    };
+    let error = laid_out_pages("a.docx", DOCX, &nowhere).unwrap_err();
+    assert_eq!(error, DrawError::Missing(ExternalProgram::Soffice));
+}
+
 /// A document with a picture that lies elsewhere.
 fn linking(target: &str) -> Vec<u8> {
+    let picture = r#"<w:document xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main" xmlns:r="http://schemas.openxmlformats.org/officeDocument/2006/relationships" xmlns:wp="http://schemas.openxmlformats.org/drawingml/2006/wordprocessingDrawing" xmlns:a="http://schemas.openxmlformats.org/drawingml/2006/main" xmlns:pic="http://schemas.openxmlformats.org/drawingml/2006/picture"><w:body><w:p><w:r><w:t>Words</w:t></w:r></w:p><w:p><w:r><w:drawing><wp:inline><wp:extent cx="2000000" cy="2000000"/><wp:docPr id="1" name="p"/><a:graphic><a:graphicData uri="http://schemas.openxmlformats.org/drawingml/2006/picture"><pic:pic><pic:nvPicPr><pic:cNvPr id="1" name="p"/><pic:cNvPicPr/></pic:nvPicPr><pic:blipFill><a:blip r:link="r9"/><a:stretch><a:fillRect/></a:stretch></pic:blipFill><pic:spPr><a:xfrm><a:off x="0" y="0"/><a:ext cx="2000000" cy="2000000"/></a:xfrm><a:prstGeom prst="rect"/></pic:spPr></pic:pic></a:graphicData></a:graphic></wp:inline></w:drawing></w:r></w:p></w:body></w:document>"#;
+    let relation = format!(
+        r#"<Relationship Id="r9" Type="http://schemas.openxmlformats.org/officeDocument/2006/relationships/image" Target="{target}" TargetMode="External"/>"#
+    );
+    document(picture, &relation)
+}
+
+/// A text document of this content, with relations of it.
+fn document(content: &str, relations: &str) -> Vec<u8> {
+    let package = "http://schemas.openxmlformats.org/package/2006";
     let parts = [
         (
             "[Content_Types].xml",
-            r#"<Types xmlns="http://schemas.openxmlformats.org/package/2006/content-types"><Default Extension="rels" ContentType="application/vnd.openxmlformats-package.relationships+xml"/><Default Extension="xml" ContentType="application/vnd.openxmlformats-officedocument.wordprocessingml.document.main+xml"/></Types>"#.to_owned(),
+            format!(
+                r#"<Types xmlns="{package}/content-types"><Default Extension="rels" ContentType="application/vnd.openxmlformats-package.relationships+xml"/><Default Extension="xml" ContentType="application/vnd.openxmlformats-officedocument.wordprocessingml.document.main+xml"/></Types>"#
+            ),
         ),
         (
             "_rels/.rels",
-            r#"<Relationships xmlns="http://schemas.openxmlformats.org/package/2006/relationships"><Relationship Id="r1" Type="http://schemas.openxmlformats.org/officeDocument/2006/relationships/officeDocument" Target="word/document.xml"/></Relationships>"#.to_owned(),
+            format!(
+                r#"<Relationships xmlns="{package}/relationships"><Relationship Id="r1" Type="http://schemas.openxmlformats.org/officeDocument/2006/relationships/officeDocument" Target="word/document.xml"/></Relationships>"#
+            ),
         ),
         (
             "word/_rels/document.xml.rels",
-            format!(r#"<Relationships xmlns="http://schemas.openxmlformats.org/package/2006/relationships"><Relationship Id="r9" Type="http://schemas.openxmlformats.org/officeDocument/2006/relationships/image" Target="{target}" TargetMode="External"/></Relationships>"#),
+            format!(
+                r#"<Relationships xmlns="{package}/relationships">{relations}</Relationships>"#
+            ),
         ),
-        (
-            "word/document.xml",
-            r#"<w:document xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main" xmlns:r="http://schemas.openxmlformats.org/officeDocument/2006/relationships" xmlns:wp="http://schemas.openxmlformats.org/drawingml/2006/wordprocessingDrawing" xmlns:a="http://schemas.openxmlformats.org/drawingml/2006/main" xmlns:pic="http://schemas.openxmlformats.org/drawingml/2006/picture"><w:body><w:p><w:r><w:t>Words</w:t></w:r></w:p><w:p><w:r><w:drawing><wp:inline><wp:extent cx="2000000" cy="2000000"/><wp:docPr id="1" name="p"/><a:graphic><a:graphicData uri="http://schemas.openxmlformats.org/drawingml/2006/picture"><pic:pic><pic:nvPicPr><pic:cNvPr id="1" name="p"/><pic:cNvPicPr/></pic:nvPicPr><pic:blipFill><a:blip r:link="r9"/><a:stretch><a:fillRect/></a:stretch></pic:blipFill><pic:spPr><a:xfrm><a:off x="0" y="0"/><a:ext cx="2000000" cy="2000000"/></a:xfrm><a:prstGeom prst="rect"/></pic:spPr></pic:pic></a:graphicData></a:graphic></wp:inline></w:drawing></w:r></w:p></w:body></w:document>"#.to_owned(),
-        ),
+        ("word/document.xml", content.to_owned()),
     ];
     let mut zip = zip::ZipWriter::new(Cursor::new(Vec::new()));
     for (name, content) in parts {
