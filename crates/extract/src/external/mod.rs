@@ -132,7 +132,9 @@ pub fn draw(
         ))),
         [ExternalProgram::Pdftoppm] => pages::draw(bytes, pages, limits),
         _ => {
-            let pdf = office::convert(&extension, bytes, "pdf", limits)?;
+            // One more tells whether there are more.
+            let some = Some(pages.saturating_add(1));
+            let pdf = office::to_pdf(&extension, bytes, some, limits)?;
             pages::draw(&pdf, pages, limits)
         }
     }
@@ -150,6 +152,6 @@ pub fn laid_out_pages(name: &str, bytes: &[u8], limits: &Limits) -> Result<usize
             "documents of type `{extension}` are not laid out"
         )));
     }
-    let pdf = office::convert(&extension, bytes, "pdf", limits)?;
+    let pdf = office::to_pdf(&extension, bytes, None, limits)?;
     crate::pdf::page_count(&pdf).map_err(DrawError::Document)
 }

@@ -35,6 +35,34 @@ pub(crate) fn modern(extension: &str) -> Option<&'static str> {
     }
 }
 
+/// The first `pages` pages of the document `bytes` of type `from`, or all, as a PDF.
+pub(crate) fn to_pdf(
+    from: &str,
+    bytes: &[u8],
+    pages: Option<usize>,
+    limits: &Limits,
+) -> Result<Vec<u8>, DrawError> {
+    let module = match from {
+        "doc" | "docx" | "odt" => "writer",
+        "odp" | "ppt" | "pptx" => "impress",
+        _ => "calc",
+    };
+    let Some(pages) = pages else {
+        return convert(from, bytes, "pdf", limits);
+    };
+    // A workbook may have thousands of pages, which nobody looks at. Versions before 7.4 do not know
+    // this and write all.
+    let to = format!(
+        r#"pdf:{module}_pdf_Export:{{"PageRange":{{"type":"string","value":"1-{pages}"}}}}"#
+    );
+    match attempt(from, bytes, &to, limits) {
+        Ok(converted) => Ok(converted),
+        // What is in it may belong to another module than the name says.
+        Err(Failure::NoResult(_)) => convert(from, bytes, "pdf", limits),
+        Err(failure) => Err(blame(failure, limits)),
+    }
+}
+
 /// The document `bytes` of type `from` as one of type `to`.
 pub(crate) fn convert(
     from: &str,
@@ -45,10 +73,12 @@ pub(crate) fn convert(
     PROGRAM
         .find(&limits.program_path)
         .ok_or(DrawError::Missing(PROGRAM))?;
-    attempt(from, bytes, to, limits).map_err(|failure| {
-        let (kind, harmless) = HARMLESS;
-        failure.blame(PROGRAM, || attempt(kind, harmless, "pdf", limits))
-    })
+    attempt(from, bytes, to, limits).map_err(|failure| blame(failure, limits))
+}
+
+fn blame(failure: Failure, limits: &Limits) -> DrawError {
+    let (kind, harmless) = HARMLESS;
+    failure.blame(PROGRAM, || attempt(kind, harmless, "pdf", limits))
 }
 
 fn attempt(from: &str, bytes: &[u8], to: &str, limits: &Limits) -> Result<Vec<u8>, Failure> {
@@ -84,6 +114,7 @@ fn attempt(from: &str, bytes: &[u8], to: &str, limits: &Limits) -> Result<Vec<u8
         },
     };
     let ended = run.to_end(limits)?;
+    let to = to.split(':').next().unwrap_or(to);
     let made = made(&output.join(format!("in.{to}")), limits.convert_bytes).map_err(system)?;
     let name = PROGRAM.name();
     match made {

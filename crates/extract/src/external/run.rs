@@ -54,7 +54,10 @@ pub(super) enum Failure {
     /// It could not be started.
     #[error("{0}")]
     Start(String),
-    /// It crossed a limit and was ended, or ended without what it was run for.
+    /// It crossed a limit and was ended.
+    #[error("{0}")]
+    Limit(String),
+    /// It ended without what it was run for.
     #[error("{0}")]
     NoResult(String),
 }
@@ -68,7 +71,7 @@ impl Failure {
     ) -> DrawError {
         let reason = match self {
             Self::Start(reason) => reason,
-            Self::NoResult(reason) => match harmless() {
+            Self::Limit(reason) | Self::NoResult(reason) => match harmless() {
                 Ok(_) => return DrawError::Document(reason),
                 Err(failure) => format!("with a document of ours, {failure}"),
             },
@@ -152,12 +155,12 @@ impl Run<'_> {
             }
             if Instant::now() >= deadline {
                 let seconds = time.as_secs();
-                return Err(Failure::NoResult(format!(
+                return Err(Failure::Limit(format!(
                     "`{name}` took more than {seconds} s (limit `{time_name}`)"
                 )));
             }
             if written(self.folder) > bytes {
-                return Err(Failure::NoResult(format!(
+                return Err(Failure::Limit(format!(
                     "`{name}` wrote more than {bytes} bytes (limit `{bytes_name}`)"
                 )));
             }

@@ -25,7 +25,7 @@ const PNG: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x01\0\0\0\x01\x08\x06\0
 const SOFFICE: &str = r#"#!/bin/sh
 while [ $# -gt 0 ]; do
     case "$1" in
-        --convert-to) to=$2; shift ;;
+        --convert-to) to=${2%%:*}; filter=$2; shift ;;
         --outdir) out=$2; shift ;;
         -env:UserInstallation=file://*) profile=${1#-env:UserInstallation=file://} ;;
     esac
@@ -132,6 +132,38 @@ fn the_first_pages_come_in_order_and_more_are_told_of() {
         );
         assert_eq!(programs.draw("a.pdf", "12", 1), Ok((vec![1], true)));
     });
+}
+
+/// A workbook of a thousand pages costs no more than one of a few.
+#[test]
+fn only_pages_that_are_looked_at_are_laid_out_where_the_program_can() {
+    let export = |module: &str| {
+        format!(
+            r#"[ "$filter" = 'pdf:{module}_pdf_Export:{{"PageRange":{{"type":"string","value":"1-11"}}}}' ] || exit 5"#
+        )
+    };
+    for (name, module) in [
+        ("a.docx", "writer"),
+        ("a.odt", "writer"),
+        ("a.pptx", "impress"),
+        ("a.odp", "impress"),
+        ("a.xlsx", "calc"),
+        ("a.xls", "calc"),
+    ] {
+        let programs = Programs::new(&export(module), "");
+        assert_eq!(
+            programs.draw(name, "3", 10),
+            Ok((vec![1, 2, 3], false)),
+            "{name}"
+        );
+    }
+    // What another module reads is laid out whole.
+    let plain = r#"[ "$filter" = pdf ] || exit 5"#;
+    let programs = Programs::new(plain, "");
+    assert_eq!(
+        programs.draw("page.xls", "3", 10),
+        Ok((vec![1, 2, 3], false))
+    );
 }
 
 #[test]

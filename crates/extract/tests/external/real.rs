@@ -100,7 +100,7 @@ fn pages_of(count: usize) -> Vec<u8> {
 
 #[test]
 fn pages_of_a_text_document_are_counted_after_layout() {
-    if !installed(&[ExternalProgram::Soffice]) {
+    if !installed(ExternalProgram::to_draw("docx")) {
         return;
     }
     let limits = Limits::default();
@@ -110,6 +110,17 @@ fn pages_of_a_text_document_are_counted_after_layout() {
             Ok(count)
         );
     }
+    // Drawn up to a page, it is known that there are more; and what is named wrongly is drawn too.
+    let drawn = draw("a.docx", &pages_of(3), 2, &limits).unwrap();
+    assert_eq!((drawn.pictures.len(), drawn.more), (2, true));
+    let drawn = draw(
+        "a.xls",
+        b"<html><body><p>Words</p></body></html>",
+        2,
+        &limits,
+    )
+    .unwrap();
+    assert_eq!((drawn.pictures.len(), drawn.more), (1, false));
     let error = laid_out_pages("a.pdf", PDF, &limits).unwrap_err();
     assert_eq!(
         error.to_string(),

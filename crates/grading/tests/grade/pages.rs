@@ -17,7 +17,7 @@ const PNG: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x01\0\0\0\x01\x08\x06\0
 const SOFFICE: &str = r#"#!/bin/sh
 while [ $# -gt 0 ]; do
     case "$1" in
-        --convert-to) to=$2; shift ;;
+        --convert-to) to=${2%%:*}; filter=$2; shift ;;
         --outdir) out=$2; shift ;;
     esac
     in=$1; shift
