@@ -3,7 +3,6 @@
 use std::ffi::OsStr;
 use std::fmt;
 
-use extract::ExternalProgram;
 use serde_json::Value;
 
 /// Whether a problem stands in the way.
@@ -83,8 +82,8 @@ fn shortened(value: &Value) -> String {
 #[derive(Debug, Default)]
 pub struct Findings {
     pub(crate) list: Vec<Finding>,
-    /// Programs that the check runs, by the key that asks for them.
-    programs: Vec<(String, ExternalProgram)>,
+    /// Programs that the check runs: the key that asks for one, its name, what it comes with.
+    programs: Vec<(String, &'static str, &'static str)>,
 }
 
 /// A [`Problem`] that does not know its place yet.
@@ -112,20 +111,20 @@ impl Findings {
         self.push(Severity::Warning, key, rule, Some(value.into()));
     }
 
-    /// The check runs `program` because of `key`. Whether it is there is looked for later, where
-    /// it is known in which folders.
-    pub(crate) fn needs_program(&mut self, key: &str, program: ExternalProgram) {
-        let need = (key.to_owned(), program);
+    /// The check runs the program `name`, which comes with `package`, because of `key`. Whether it
+    /// is there is looked for later, where it is known in which folders.
+    pub(crate) fn needs_program(&mut self, key: &str, name: &'static str, package: &'static str) {
+        let need = (key.to_owned(), name, package);
         if !self.programs.contains(&need) {
             self.programs.push(need);
         }
     }
 
-    /// Makes errors of the programs that are in no folder of `path`.
+    /// Makes errors of the programs that are in no folder of `path`, which is written as in `PATH`.
     pub(crate) fn look_for_programs(&mut self, path: &OsStr) {
-        for (key, program) in std::mem::take(&mut self.programs) {
-            if program.find(path).is_none() {
-                let (name, package) = (program.name(), program.package());
+        for (key, name, package) in std::mem::take(&mut self.programs) {
+            let mut folders = std::env::split_paths(path);
+            if !folders.any(|folder| folder.is_absolute() && folder.join(name).is_file()) {
                 let rule = format!(
                     "needs `{name}` ({package}), which is in no folder of the programs of verifiers"
                 );

@@ -79,7 +79,7 @@ impl Reference {
                     Form::Pictures => {
                         let extension = extract::extension(&reference.name);
                         for program in ExternalProgram::to_draw(&extension) {
-                            findings.needs_program(&key, *program);
+                            findings.needs_program(&key, program.name(), program.package());
                         }
                         continue;
                     }

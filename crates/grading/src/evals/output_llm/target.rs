@@ -135,7 +135,7 @@ impl Target {
             Self::Files { extensions, .. } => extensions.iter().map(String::as_str).collect(),
         };
         for program in extensions.into_iter().flat_map(ExternalProgram::to_draw) {
-            findings.needs_program(key, *program);
+            findings.needs_program(key, program.name(), program.package());
         }
     }
 
