@@ -145,7 +145,8 @@ fn works() -> Result<(), String> {
 fn attempt() -> Result<(), String> {
     let cannot = |error: &dyn std::fmt::Display| format!("`{BUBBLEWRAP}` cannot be run: {error}");
     let mut child = Command::new(BUBBLEWRAP)
-        .args(["--unshare-all", "--ro-bind", "/", "/", "--dev", "/dev"])
+        .args(["--die-with-parent", "--unshare-all"])
+        .args(["--ro-bind", "/", "/", "--dev", "/dev"])
         .args([
             "--proc", "/proc", "--tmpfs", "/tmp", "--", "/bin/sh", "-c", ":",
         ])
