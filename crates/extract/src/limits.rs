@@ -48,7 +48,7 @@ pub struct Limits {
     pub isolation: IsolationRule,
     /// Pixels of the longer edge of the picture of a page. Default 1,754: A4 at 150 dots per inch.
     pub page_picture_edge: u32,
-    /// Wall time for drawing the pages of one document. Default 20 s.
+    /// Wall time for drawing the pages of one document. Default 60 s.
     pub page_pictures_time: Duration,
     /// Bytes of all pages drawn, with the PDF itself. Default 256 MiB.
     pub page_pictures_bytes: u64,
@@ -91,7 +91,7 @@ impl Default for Limits {
             program_path: "/usr/local/bin:/usr/bin:/bin".into(),
             isolation: IsolationRule::default(),
             page_picture_edge: 1_754,
-            page_pictures_time: Duration::from_secs(20),
+            page_pictures_time: Duration::from_secs(60),
             page_pictures_bytes: 256 << 20,
             conversions: true,
             convert_time: Duration::from_secs(120),
