@@ -10,9 +10,11 @@ import multiprocessing
 import os
 import pathlib
 import random
+import re
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import zipfile
 
@@ -90,6 +92,24 @@ class Judge:
         self.child.wait()
 
 
+class Peak(threading.Thread):
+    """Peak memory of a process, looked at every two milliseconds. What `wait4` tells (`ru_maxrss`) begins with the memory
+    of the process that started it, which is this one."""
+
+    def __init__(self, pid):
+        super().__init__()
+        self.status, self.mib = pathlib.Path(f"/proc/{pid}/status"), 0
+        self.start()
+
+    def run(self):
+        try:
+            while line := re.search(r"VmHWM:\s*(\d+) kB", self.status.read_text()):
+                self.mib = int(line[1]) / 1024
+                time.sleep(0.002)
+        except OSError:
+            pass  # It has ended.
+
+
 def documents(folder, count, port):
     verifiers = [
         {"verifier_id": f"v{n:03d}", "verifier_version": 1, "world_id": None, "task_id": "bench", "eval_config_id": "ec",
@@ -117,11 +137,13 @@ def measured(command, judge=None):
         judge.ask("DELETE")
     started, clock = time.time(), time.perf_counter()
     child = subprocess.Popen([str(word) for word in command], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    peak = Peak(child.pid)
     _, status, used = os.wait4(child.pid, 0)
     wall = time.perf_counter() - clock
+    peak.join()
     if status:
         raise SystemExit(f"{command} ended with {status}")
-    row = {"wall": wall, "cpu": used.ru_utime + used.ru_stime, "mib": used.ru_maxrss / 1024}
+    row = {"wall": wall, "cpu": used.ru_utime + used.ru_stime, "mib": peak.mib}
     if judge:
         times = judge.ask("GET")
         row["questions"] = times["count"]

@@ -9,7 +9,7 @@ use formats::blobs;
 use formats::document::{self, DocumentError};
 use formats::grades::{Grades, GradingStatus, VerifierResult, VerifierStatus};
 use formats::owner::Owner;
-use grading::{GradeOptions, GradingInput, JudgeOptions, Problem, Registry, Severity};
+use grading::{GradeOptions, GradingInput, GradingPlan, JudgeOptions, Problem, Registry, Severity};
 use llm_client::Models;
 use program::{Refused, Variables};
 use tokio_util::sync::CancellationToken;
@@ -57,7 +57,11 @@ async fn attempt(flags: &Flags) -> Result<Grades, Refused> {
             })?;
     }
     let registry = Registry::builtin();
-    match grading::validate(&registry, &input, &models) {
+    let plan = GradingPlan {
+        program_path: &options.program_path,
+        ..input.plan()
+    };
+    match grading::validate(&registry, plan, &models) {
         Ok(validated) => warn(&validated.warnings),
         Err(problems) => return Err(refuse(&problems)),
     }

@@ -210,6 +210,27 @@ fn everything_is_checked_before_the_judge_is_asked() {
     assert_eq!(done.status.code(), Some(1));
 }
 
+/// Documents are to be shown as pictures, and `PATH` leads to no program that draws them.
+#[test]
+fn without_the_programs_that_a_verifier_needs_nobody_is_asked() {
+    let values = json!({"criteria": "It is tidy", "enable_visual_grading": true});
+    let case = Case::new(&json!([verifier("v2", "seen", values)]));
+    case.write(
+        "evals.json",
+        &json!([
+            {"eval_config_id": "judged", "eval_config_name": "Judged", "eval_defn_id": "output_llm", "eval_config_values": {}},
+            {"eval_config_id": "seen", "eval_config_name": "Seen", "eval_defn_id": "output_llm_multi_representation", "eval_config_values": {}}
+        ]),
+    );
+    let output = case.grade(&["--output", "out/grades.json"]);
+    assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+    for program in ["`soffice` (LibreOffice)", "`pdftoppm` (poppler-utils)"] {
+        let told = format!("verifier `v2`, `enable_visual_grading`: needs {program}");
+        assert!(stderr(&output).contains(&told), "{}", stderr(&output));
+    }
+    assert!(!case.path("out").exists(), "something was written");
+}
+
 #[test]
 fn a_judge_without_credentials_is_told_with_its_variable() {
     let case = Case::new(&json!([verifier(

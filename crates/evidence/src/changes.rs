@@ -15,13 +15,11 @@ use crate::error::EvidenceError;
 use crate::limits::EvidenceLimits;
 use crate::rows;
 use crate::visible::display_path;
-use crate::worlds;
+use crate::worlds::{self, Conversions};
 
-/// Text of both sides together above which there is no line diff, in bytes (§4.3).
-const MAX_DIFF_INPUT: usize = 50 << 20;
-
-/// Bytes of one diff; the rest is cut with a note.
-const MAX_DIFF: usize = 16 << 20;
+/// Bytes of one diff; the rest is cut with a note. No judge is shown more than two million
+/// characters of a text.
+const MAX_DIFF: usize = 4 << 20;
 
 /// Time for one line diff; after it the diff is coarser.
 const DIFF_TIME: Duration = Duration::from_secs(5);
@@ -50,6 +48,7 @@ pub(crate) fn between(
         before: &before,
         after: &after,
         limits,
+        conversions: Conversions::of(limits),
         text_left: limits.total_text_bytes,
         pictures_left: limits.pictures,
         picture_bytes_left: limits.total_picture_bytes,
@@ -92,6 +91,7 @@ struct Reader<'a> {
     before: &'a World,
     after: &'a World,
     limits: &'a EvidenceLimits,
+    conversions: Conversions<'a>,
     text_left: usize,
     pictures_left: usize,
     picture_bytes_left: u64,
@@ -108,7 +108,8 @@ impl Reader<'_> {
         let mut file = Artifact::new(path, kind);
         file.old_size = change.old_size();
         file.new_size = change.new_size();
-        if let Some(rows) = rows::of(self.before, self.after, change) {
+        let large = self.limits.csv_rows_above;
+        if let Some(rows) = rows::of(self.before, self.after, change, large) {
             self.take_rows(rows, &mut file);
             return vec![file];
         }
@@ -122,9 +123,18 @@ impl Reader<'_> {
         let [old, new] = sides.map(|(when, world, entry, pages)| {
             self.side(when, world, entry.as_ref(), pages, &mut file)
         });
-        let (Ok(old), Ok(new)) = (old, new) else {
-            // One side that cannot be read makes any comparison misleading.
-            return vec![file];
+        let (old, new) = match (old, new) {
+            (Ok(old), Ok(new)) => (old, new),
+            // What is there now is shown whatever was there before. A comparison with one side that
+            // cannot be read would mislead.
+            (Err(()), Ok(new)) => {
+                if self.take_text(None, new.as_ref(), &mut file) {
+                    self.fill(&mut file, None, new);
+                    file.diff = None;
+                }
+                return vec![file];
+            }
+            (_, Err(())) => return vec![file],
         };
         if !self.take_text(old.as_ref(), new.as_ref(), &mut file) {
             return vec![file];
@@ -135,7 +145,8 @@ impl Reader<'_> {
                 .is_none_or(|document| !document.parts.is_empty())
         };
         if has_parts(&old) && has_parts(&new) {
-            let parts = parts(path, old.as_ref(), new.as_ref(), &file.notes);
+            let most = self.limits.diff_text_bytes;
+            let parts = parts(path, old.as_ref(), new.as_ref(), &file.notes, most);
             if !parts.is_empty() {
                 return parts;
             }
@@ -176,7 +187,7 @@ impl Reader<'_> {
 
     /// The document on one side; what went wrong is noted in `file`.
     fn side(
-        &self,
+        &mut self,
         when: &str,
         world: &World,
         entry: Option<&Entry>,
@@ -186,7 +197,7 @@ impl Reader<'_> {
         let Some(entry) = entry else {
             return Ok(None);
         };
-        let mut limits = self.limits.clone();
+        let mut limits = self.conversions.limits_for(entry).into_owned();
         limits.extract.page_pictures = page_pictures;
         match worlds::document(world, entry, &limits) {
             Ok(document) => {
@@ -269,6 +280,11 @@ impl Reader<'_> {
                 .filter(|document| document.format != extract::Format::Binary)
                 .map(|document| document.text)
         };
+        // Comments that are shown by themselves are no part of the diff.
+        let old_comments = old
+            .as_ref()
+            .and_then(|document| document.comments.clone())
+            .filter(|_| file.comments.is_some());
         let (had_old, had_new) = (old.is_some(), new.is_some());
         file.old_content = text(old);
         file.new_content = text(new);
@@ -280,8 +296,9 @@ impl Reader<'_> {
         if file.change != ChangeKind::Created && !missing {
             file.diff = diff(
                 &file.path,
-                file.old_content.as_deref().unwrap_or_default(),
-                file.new_content.as_deref().unwrap_or_default(),
+                without(file.old_content.as_deref(), old_comments.as_deref()),
+                without(file.new_content.as_deref(), file.comments.as_deref()),
+                self.limits.diff_text_bytes,
             );
         }
     }
@@ -292,13 +309,9 @@ impl Reader<'_> {
         mut picture: extract::Picture,
         file: &mut Artifact,
     ) -> extract::Picture {
-        let bytes = picture
-            .data_uri
-            .as_ref()
-            .map_or(0, |uri| uri.len() as u64 * 3 / 4);
-        if picture.data_uri.is_none() {
+        let Some(bytes) = picture.data_uri.as_deref().map(extract::data_bytes) else {
             return picture;
-        }
+        };
         if self.pictures_left == 0 || bytes > self.picture_bytes_left {
             picture.data_uri = None;
             file.notes.push(format!(
@@ -313,12 +326,21 @@ impl Reader<'_> {
     }
 }
 
+/// `text` without the comments at its end.
+fn without<'t>(text: Option<&'t str>, comments: Option<&str>) -> &'t str {
+    let text = text.unwrap_or_default();
+    comments
+        .and_then(|comments| text.strip_suffix(comments))
+        .unwrap_or(text)
+}
+
 /// An artifact for each sheet or slide that differs.
 fn parts(
     path: &str,
     old: Option<&Document>,
     new: Option<&Document>,
     notes: &[String],
+    most: usize,
 ) -> Vec<Artifact> {
     let old: &[Part] = old.map_or(&[], |document| &document.parts);
     let new: &[Part] = new.map_or(&[], |document| &document.parts);
@@ -336,7 +358,7 @@ fn parts(
                     &new[after],
                     Some(old[before].index),
                 );
-                artifact.diff = diff(&artifact.name(), &old[before].text, &new[after].text);
+                artifact.diff = diff(&artifact.name(), &old[before].text, &new[after].text, most);
                 artifact.old_content = Some(old[before].text.clone());
                 artifact.new_content = Some(new[after].text.clone());
                 artifacts.push(artifact);
@@ -348,7 +370,7 @@ fn parts(
             }
             Pair::Deleted(before) => {
                 let mut artifact = part(path, ChangeKind::Deleted, &old[before], None);
-                artifact.diff = diff(&artifact.name(), &old[before].text, "");
+                artifact.diff = diff(&artifact.name(), &old[before].text, "", most);
                 artifact.old_content = Some(old[before].text.clone());
                 artifacts.push(artifact);
             }
@@ -371,15 +393,16 @@ fn part(path: &str, change: ChangeKind, part: &Part, original_index: Option<usiz
     artifact
 }
 
-/// A unified diff with three lines of context; `None` where nothing differs.
-fn diff(name: &str, old: &str, new: &str) -> Option<String> {
+/// A unified diff with three lines of context, of texts of at most `most` bytes together; `None`
+/// where nothing differs.
+fn diff(name: &str, old: &str, new: &str, most: usize) -> Option<String> {
     if old == new {
         return None;
     }
     let size = old.len() + new.len();
-    if size > MAX_DIFF_INPUT {
+    if size > most {
         return Some(format!(
-            "--- a/{name}\n+++ b/{name}\n@@ {size} bytes of text, too much for a diff @@\n"
+            "--- a/{name}\n+++ b/{name}\n@@ {size} bytes of text, too much for a diff (limit `diff_text_bytes`) @@\n"
         ));
     }
     // A NUL in a text that was read out of a document is no reason to hide the rest.
@@ -405,7 +428,10 @@ fn unified<A: io::Read, B: io::Read>(
         .iter()
         .map(|note| format!("@@ {note} @@\n"))
         .collect();
-    Some(diff.text + &notes).filter(|text| !text.is_empty())
+    let mut text = diff.text + &notes;
+    // It is kept as long as the grading takes.
+    text.shrink_to_fit();
+    Some(text).filter(|text| !text.is_empty())
 }
 
 fn without_nul(text: &str) -> Cow<'_, str> {

@@ -1,12 +1,13 @@
 //! Asking the databases of a world (`spec/grading.md` §6.3.9).
 //!
 //! A database is copied with its write-ahead log to a temporary folder and asked there, so that
-//! the world stays as it is. Databases come from agents: their triggers and views do not run, a
-//! query has a time limit, and no file but the copy is touched.
+//! the world stays as it is. Databases come from agents: their triggers do not run, their views call
+//! harmless functions only, a query has limits on time and on the size of a value, and no file but
+//! the copy is touched.
 
 use std::io::Write as _;
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use formats::Object;
 use rusqlite::config::DbConfig;
@@ -21,9 +22,6 @@ use crate::sql_dump;
 
 /// The first bytes of every SQLite database.
 const SIGNATURE: &[u8; 16] = b"SQLite format 3\0";
-
-/// Time for one query.
-const QUERY_TIME: Duration = Duration::from_secs(30);
 
 /// Steps of SQLite's machine between two looks at the clock.
 const STEPS: i32 = 20_000;
@@ -76,8 +74,20 @@ pub(crate) fn query(
     let path = chosen.entry.path();
     let connection = open(world, chosen, folder.path(), limits)
         .map_err(|reason| EvidenceError::unreadable(format!("database `{path}`: {reason}")))?;
-    run(&connection, path, sql, parameters)
-        .map_err(|error| EvidenceError::request(format!("the query on `{path}` failed: {error}")))
+    run(&connection, path, sql, parameters).map_err(|error| {
+        let reason = match error.sqlite_error_code() {
+            Some(rusqlite::ErrorCode::OperationInterrupted) => format!(
+                "it took more than {} s (limit `query_time`)",
+                limits.query_time.as_secs()
+            ),
+            Some(rusqlite::ErrorCode::TooBig) => format!(
+                "a value has more than {} bytes (limit `query_value_bytes`)",
+                limits.query_value_bytes
+            ),
+            _ => error.to_string(),
+        };
+        EvidenceError::request(format!("the query on `{path}` failed: {reason}"))
+    })
 }
 
 /// The tables of all databases of `world`, each with the path of its database in front.
@@ -203,20 +213,20 @@ fn open(
             .read_entry(database.entry, limits.file_bytes)
             .map_err(|error| error.to_string())?;
         let mut connection = Connection::open_in_memory().map_err(|error| error.to_string())?;
-        guard(&mut connection).map_err(|error| error.to_string())?;
+        guard(&mut connection, limits).map_err(|error| error.to_string())?;
         sql_dump::load(&connection, &String::from_utf8_lossy(&bytes));
         connection
     } else {
         let path = folder.join("copy.db");
-        copy(world, database.entry, &path)?;
+        copy(world, database.entry, &path, limits)?;
         let log = format!("{}-wal", database.entry.path());
         if let Some(log) = world.get(&log).filter(|entry| entry.is_file()) {
-            copy(world, log, &folder.join("copy.db-wal"))?;
+            copy(world, log, &folder.join("copy.db-wal"), limits)?;
         }
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let mut connection =
             Connection::open_with_flags(&path, flags).map_err(|error| error.to_string())?;
-        guard(&mut connection).map_err(|error| error.to_string())?;
+        guard(&mut connection, limits).map_err(|error| error.to_string())?;
         connection
     };
     connection
@@ -225,18 +235,28 @@ fn open(
     Ok(connection)
 }
 
-fn guard(connection: &mut Connection) -> rusqlite::Result<()> {
+fn guard(connection: &mut Connection, limits: &EvidenceLimits) -> rusqlite::Result<()> {
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_TRIGGER, false)?;
-    let deadline = Instant::now() + QUERY_TIME;
+    let deadline = Instant::now() + limits.query_time;
     connection.progress_handler(STEPS, Some(move || Instant::now() > deadline))?;
+    connection.set_limit(
+        rusqlite::limits::Limit::SQLITE_LIMIT_LENGTH,
+        limits.query_value_bytes,
+    )?;
     // Nothing but this database: a query must not open files.
     connection.set_limit(rusqlite::limits::Limit::SQLITE_LIMIT_ATTACHED, 0)?;
     Ok(())
 }
 
-fn copy(world: &World, entry: &Entry, to: &Path) -> Result<(), String> {
+fn copy(world: &World, entry: &Entry, to: &Path, limits: &EvidenceLimits) -> Result<(), String> {
+    let (size, most) = (entry.size(), limits.laid_out_bytes);
+    if size > most {
+        return Err(format!(
+            "it has {size} bytes, limit `laid_out_bytes` is {most}"
+        ));
+    }
     let mut reader = world.reader(entry).map_err(|error| error.to_string())?;
     let mut file = std::fs::File::create(to).map_err(|error| error.to_string())?;
     std::io::copy(&mut reader, &mut file)

@@ -7,6 +7,7 @@ mod artifact;
 mod changes;
 mod databases;
 mod db_diff;
+mod drawings;
 mod error;
 mod gateway_cli;
 mod json_rows;
@@ -30,9 +31,12 @@ use formats::trajectory::Trajectory;
 use snapshot::World;
 use tokio::sync::OnceCell;
 
+use self::drawings::Drawings;
+
 pub use artifact::{Artifact, Changes, PartOf};
 pub use databases::Answer;
 pub use db_diff::{ALL_ROWS_BYTES, DatabaseChanges, RowSources};
+pub use drawings::Drawing;
 pub use error::EvidenceError;
 pub use limits::EvidenceLimits;
 pub use rows::WorldFile;
@@ -63,6 +67,7 @@ pub struct Evidence {
     hidden_calls: OnceLock<Vec<RecordedCall>>,
     changes: OnceCell<Result<Arc<Changes>, EvidenceError>>,
     rows: Mutex<HashMap<RowSources, Shared<DatabaseChanges>>>,
+    drawings: Drawings,
     goldens: Vec<PathBuf>,
 }
 
@@ -80,6 +85,7 @@ impl Evidence {
             trajectory,
             initial,
             after,
+            drawings: Drawings::new(&limits),
             limits: Arc::new(limits),
             answer: OnceLock::new(),
             calls: OnceLock::new(),
@@ -101,6 +107,38 @@ impl Evidence {
     #[must_use]
     pub fn golden_snapshots(&self) -> &[PathBuf] {
         &self.goldens
+    }
+
+    /// The limits of what is read out of the worlds.
+    #[must_use]
+    pub fn limits(&self) -> &EvidenceLimits {
+        &self.limits
+    }
+
+    /// The first pages of a document of the world as pictures, by its path as people know it or in
+    /// the snapshot. A document that cannot be drawn is a drawing without pages, which says why.
+    ///
+    /// # Errors
+    /// [`EvidenceError`] where the world cannot be read, and where the programs that draw are not
+    /// there or draw no other document either.
+    pub async fn drawing(&self, side: Side, path: &str) -> Result<Arc<Drawing>, EvidenceError> {
+        let place = self.drawings.place(side, path);
+        let drawing = place.get_or_init(|| async {
+            let slot = self.drawings.slots.acquire().await;
+            let wanted = path.to_owned();
+            let drawn = self
+                .in_world(side, move |world, limits| {
+                    drawings::draw(world, &wanted, limits).map(Arc::new)
+                })
+                .await;
+            drop(slot);
+            if let Ok(drawing) = &drawn {
+                self.drawings
+                    .account(side, path, drawing, self.limits.drawn_bytes);
+            }
+            drawn
+        });
+        drawing.await.clone()
     }
 
     /// Runs `work` on the open world, on a thread where it may block.
@@ -300,7 +338,8 @@ impl Evidence {
         .await
     }
 
-    /// Files of the initial world, whole or one sheet or slide of each. Those that are not there or cannot be read are left out.
+    /// Files of the initial world, whole or one sheet or slide of each. Those that are not there are
+    /// left out; one that cannot be read has a note that says so, and no text.
     ///
     /// # Errors
     /// [`EvidenceError`] where the world cannot be read.

@@ -5,9 +5,6 @@ use std::io::{self, Read};
 use extract::{ChangeLimits, Content, ContentChanges, content_changes, is_database};
 use snapshot::{Change, Entry, World};
 
-/// csv files with more bytes than this on both sides together are compared by rows (§4.3).
-const LARGE_CSV: u64 = 50 << 20;
-
 /// A file of a world, to be compared by its content. The write-ahead log of a database that lies
 /// beside it belongs to it.
 #[derive(Debug, Clone, Copy)]
@@ -50,11 +47,12 @@ impl Content for WorldFile<'_> {
 }
 
 /// The changed rows of the file of `change`, where rows are how it is to be compared: of a database,
-/// of the database that a write-ahead log belongs to, and of a large csv file.
+/// of the database that a write-ahead log belongs to, and of a csv file of more than `large` bytes.
 pub(crate) fn of(
     before: &World,
     after: &World,
     change: &Change,
+    large: u64,
 ) -> Option<Result<ContentChanges, String>> {
     let (name, old, new) = match change.path.strip_suffix("-wal") {
         Some(database) => (database, before.get(database), after.get(database)),
@@ -72,8 +70,8 @@ pub(crate) fn of(
         .map(|e| WorldFile::new(after, e));
     let files = [old.as_ref(), new.as_ref()];
     let mut files = files.into_iter().flatten();
-    let is_large_csv = extract::extension(name) == "csv"
-        && files.clone().map(Content::size).sum::<u64>() > LARGE_CSV;
+    let is_large_csv =
+        extract::extension(name) == "csv" && files.clone().map(Content::size).sum::<u64>() > large;
     if !is_large_csv && !files.any(|file| is_database(file).unwrap_or(false)) {
         return None;
     }

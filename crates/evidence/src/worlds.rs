@@ -1,5 +1,6 @@
 //! Reading the worlds.
 
+use std::borrow::Cow;
 use std::path::Path;
 
 use extract::{Document, PartKind};
@@ -69,6 +70,7 @@ pub(crate) fn files(
 ) -> Result<Vec<FinalFile>, EvidenceError> {
     let world = open("final", path)?;
     let mut left = limits.total_text_bytes;
+    let mut conversions = Conversions::of(limits);
     let mut files = Vec::new();
     for entry in world.entries().iter().filter(|entry| entry.is_file()) {
         let Some(display) = display_path(entry.path()) else {
@@ -82,7 +84,7 @@ pub(crate) fn files(
             text: String::new(),
             problem: None,
         };
-        match document(&world, entry, limits) {
+        match document(&world, entry, &conversions.limits_for(entry)) {
             Ok(document) if document.text.len() > left => {
                 file.problem = Some(format!(
                     "the files hold more than {} bytes of text (limit `total_text_bytes`)",
@@ -107,6 +109,7 @@ pub(crate) fn named(
     limits: &EvidenceLimits,
 ) -> Result<Vec<InitialFile>, EvidenceError> {
     let world = open("initial", path)?;
+    let mut conversions = Conversions::of(limits);
     let mut files = Vec::new();
     for wanted in wanted {
         let name = wanted.path.trim_start_matches('/');
@@ -115,7 +118,6 @@ pub(crate) fn named(
             .or_else(|| world.get(&format!("{}/{name}", snapshot::FILESYSTEM)))
             .filter(|entry| entry.is_file());
         let Some(entry) = entry else {
-            tracing::warn!(name, "a reference file is not in the initial world");
             continue;
         };
         let source = wanted
@@ -123,7 +125,7 @@ pub(crate) fn named(
             .then(|| world.read_entry(entry, limits.file_bytes).ok())
             .flatten()
             .and_then(|bytes| String::from_utf8(bytes).ok());
-        match document(&world, entry, limits) {
+        match document(&world, entry, &conversions.limits_for(entry)) {
             Ok(document) => {
                 let mut file = initial_file(name, wanted.index, document);
                 if let (Some(file), Some(source)) = (&mut file, source) {
@@ -131,7 +133,15 @@ pub(crate) fn named(
                 }
                 files.extend(file);
             }
-            Err(problem) => tracing::warn!(name, %problem, "a reference file cannot be read"),
+            Err(problem) => files.push(InitialFile {
+                path: name.to_owned(),
+                kind: "file",
+                title: None,
+                index: wanted.index,
+                text: String::new(),
+                picture_uri: None,
+                notes: vec![format!("cannot be read: {problem}")],
+            }),
         }
     }
     Ok(files)
@@ -170,6 +180,39 @@ fn initial_file(name: &str, index: Option<usize>, document: Document) -> Option<
 pub(super) fn open_both(initial: &Path, after: &Path) -> Result<(World, World), EvidenceError> {
     let (initial, after) = World::open_both(initial, after);
     Ok((opened("initial", initial)?, opened("final", after)?))
+}
+
+/// Limits for the documents of one look at the worlds: only some may be converted.
+pub(crate) struct Conversions<'l> {
+    limits: &'l EvidenceLimits,
+    left: usize,
+}
+
+impl<'l> Conversions<'l> {
+    pub(crate) const fn of(limits: &'l EvidenceLimits) -> Self {
+        Self {
+            limits,
+            left: limits.conversions,
+        }
+    }
+
+    /// The limits for the next document.
+    pub(crate) fn limits_for(&mut self, entry: &Entry) -> Cow<'l, EvidenceLimits> {
+        if !extract::needs_conversion(entry.path()) {
+            return Cow::Borrowed(self.limits);
+        }
+        match self.left.checked_sub(1) {
+            Some(left) => {
+                self.left = left;
+                Cow::Borrowed(self.limits)
+            }
+            None => {
+                let mut limits = self.limits.clone();
+                limits.extract.conversions = false;
+                Cow::Owned(limits)
+            }
+        }
+    }
 }
 
 /// What is in one file of `world`.

@@ -1,6 +1,7 @@
 //! What extraction gives, and how the format is told.
 
 use crate::error::ExtractError;
+use crate::external::{self, DrawError};
 use crate::limits::Limits;
 use crate::office::workbook::{is_called_workbook_only, is_workbook};
 use crate::sink::TextSink;
@@ -193,9 +194,6 @@ const TEXT_EXTENSIONS: &[&str] = &[
     "zsh",
 ];
 
-/// Extensions of documents that hold text which we do not read yet.
-const NOT_READ: &[&str] = &["doc", "odp", "odt", "ppt"];
-
 /// The lower-cased text after the last dot of the file name; empty where there is none.
 #[must_use]
 pub fn extension(name: &str) -> String {
@@ -204,6 +202,12 @@ pub fn extension(name: &str) -> String {
         Some((_, extension)) => extension.to_lowercase(),
         None => String::new(),
     }
+}
+
+/// Whether a file of this name is converted by LibreOffice before it is read, which takes seconds.
+#[must_use]
+pub fn needs_conversion(name: &str) -> bool {
+    external::modern(&extension(name)).is_some()
 }
 
 /// Reads the document `bytes`, whose file is called `name`.
@@ -241,13 +245,45 @@ pub fn extract(name: &str, bytes: &[u8], limits: &Limits) -> Result<Document, Ex
         "xml" => Ok(xml::extract(bytes, limits)),
         "pdf" => pdf::extract(bytes, limits),
         picture if picture::EXTENSIONS.contains(&picture) => Ok(picture::extract(bytes, limits)),
-        old if NOT_READ.contains(&old) => Ok(Document {
-            notes: vec![format!("text of .{old} files is not read")],
-            ..Document::default()
-        }),
+        old if external::modern(old).is_some() && !text::looks_like_text(bytes) => {
+            old_format(old, bytes, limits)
+        }
         known if TEXT_EXTENSIONS.contains(&known) => Ok(plain(bytes, limits)),
         _ if text::looks_like_text(bytes) => Ok(plain(bytes, limits)),
         _ => Ok(Document::default()),
+    }
+}
+
+/// A document of a format that only LibreOffice reads, as what it makes of it. Where it is not
+/// installed there is no text, and a note says so.
+fn old_format(extension: &str, bytes: &[u8], limits: &Limits) -> Result<Document, ExtractError> {
+    let without_text = |note: String| Document {
+        notes: vec![note],
+        ..Document::default()
+    };
+    if !limits.conversions {
+        return Ok(without_text(format!(
+            "this .{extension} document is not read (limit `conversions`)"
+        )));
+    }
+    let modern = external::modern(extension).unwrap_or_default();
+    match external::convert(extension, bytes, modern, limits) {
+        Ok(converted) => {
+            let mut document = extract(&format!("converted.{modern}"), &converted, limits)?;
+            document.notes.push(format!(
+                "a .{extension} document, read as the .{modern} that LibreOffice makes of it"
+            ));
+            Ok(document)
+        }
+        Err(DrawError::Missing(program)) => Ok(without_text(format!(
+            "text of .{extension} documents is read only where {} (`{}`) is installed",
+            program.package(),
+            program.name()
+        ))),
+        Err(failure) => Err(ExtractError::Convert {
+            format: extension.to_owned(),
+            reason: failure.to_string(),
+        }),
     }
 }
 

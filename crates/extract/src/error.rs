@@ -36,6 +36,14 @@ pub enum ExtractError {
         /// What the system said.
         reason: String,
     },
+    /// The document is of a format that LibreOffice has to convert, and was not converted.
+    #[error("the {format} document cannot be converted: {reason}")]
+    Convert {
+        /// The format, such as `doc`.
+        format: String,
+        /// Which program failed, and how.
+        reason: String,
+    },
     /// The parser did not come to an end in time.
     #[error("reading the {format} document took more than {seconds} s (limit `{limit}`)")]
     Timeout {

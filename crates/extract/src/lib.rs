@@ -12,13 +12,13 @@ mod child;
 mod csv;
 mod document;
 mod error;
+mod external;
 mod html;
 mod json;
 mod limits;
 mod mail;
 mod notebook;
 mod office;
-mod page_pictures;
 mod pdf;
 mod picture;
 mod records;
@@ -32,10 +32,16 @@ pub use changes::{
     RowChange, TableChange, content_changes, is_database,
 };
 pub use child::run_child;
-pub use document::{Document, Format, Part, PartKind, Picture, extension, extract};
+pub use document::{
+    Document, Format, Part, PartKind, Picture, extension, extract, needs_conversion,
+};
 pub use error::ExtractError;
+pub use external::{
+    DrawError, DrawnPages, ExternalProgram, Isolation, IsolationRule, draw, laid_out_pages,
+};
 pub use html::html_to_text;
 pub use limits::Limits;
 pub use office::cell_formats::{CellFormat, CellRange, SheetFormats, sheet_formats};
 pub use office::colours::Colour;
 pub use office::slide_looks::{RunLook, ShapeLook, SlideLook, slide_looks};
+pub use picture::data_bytes;

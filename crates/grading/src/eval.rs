@@ -207,7 +207,8 @@ impl<E: Eval> AnyEval for Typed<E> {
 
     fn run(self: Arc<Self>, case: Case) -> BoxFuture<'static, Result<Verdict, EvalError>> {
         Box::pin(async move {
-            let (inspection, parsed) = self.parse(&case.verifier, &case.eval_config);
+            let (mut inspection, parsed) = self.parse(&case.verifier, &case.eval_config);
+            inspection.verifier.look_for_programs(&case.program_path);
             if let Some(errors) = inspection.verifier.errors() {
                 return Err(EvalError::config(errors));
             }

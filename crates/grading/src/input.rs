@@ -1,6 +1,6 @@
 //! What is graded, and how.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
@@ -12,6 +12,9 @@ use formats::trajectory::Trajectory;
 use judge::JudgeOptions;
 
 use crate::isolation::IsolationRule;
+
+/// Where programs are looked for if nothing else is said.
+const PROGRAM_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
 /// Everything that grading one trajectory needs.
 #[derive(Debug, Clone)]
@@ -39,7 +42,7 @@ pub struct GradingInput {
 }
 
 impl GradingInput {
-    /// The part that is known before the agent has worked.
+    /// The part that is known before the agent has worked, with the default place of programs.
     #[must_use]
     pub fn plan(&self) -> GradingPlan<'_> {
         GradingPlan {
@@ -47,6 +50,7 @@ impl GradingInput {
             verifiers: &self.verifiers,
             eval_configs: &self.eval_configs,
             scoring: &self.scoring,
+            program_path: OsStr::new(PROGRAM_PATH),
         }
     }
 }
@@ -63,6 +67,9 @@ pub struct GradingPlan<'a> {
     pub eval_configs: &'a [EvalConfig],
     /// How the checks make one score.
     pub scoring: &'a ScoringConfig,
+    /// The `PATH` in which the programs will be looked for that checks need
+    /// ([`GradeOptions::program_path`]).
+    pub program_path: &'a OsStr,
 }
 
 impl<'a> From<&'a GradingInput> for GradingPlan<'a> {
@@ -155,7 +162,7 @@ impl Default for GradeOptions {
             on_verifier_error: OnVerifierError::default(),
             only_after_passed: false,
             task_folder: None,
-            program_path: "/usr/local/bin:/usr/bin:/bin".into(),
+            program_path: PROGRAM_PATH.into(),
             isolation: IsolationRule::default(),
             evidence: EvidenceLimits::default(),
         }

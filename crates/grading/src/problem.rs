@@ -1,5 +1,6 @@
 //! What is wrong with a plan, said before anything is run or paid.
 
+use std::ffi::OsStr;
 use std::fmt;
 
 use serde_json::Value;
@@ -81,6 +82,8 @@ fn shortened(value: &Value) -> String {
 #[derive(Debug, Default)]
 pub struct Findings {
     pub(crate) list: Vec<Finding>,
+    /// Programs that the check runs: the key that asks for one, its name, what it comes with.
+    programs: Vec<(String, &'static str, &'static str)>,
 }
 
 /// A [`Problem`] that does not know its place yet.
@@ -106,6 +109,28 @@ impl Findings {
     /// The value of `key` is probably a mistake.
     pub fn warning(&mut self, key: &str, rule: impl Into<String>, value: impl Into<Value>) {
         self.push(Severity::Warning, key, rule, Some(value.into()));
+    }
+
+    /// The check runs the program `name`, which comes with `package`, because of `key`. Whether it
+    /// is there is looked for later, where it is known in which folders.
+    pub(crate) fn needs_program(&mut self, key: &str, name: &'static str, package: &'static str) {
+        let need = (key.to_owned(), name, package);
+        if !self.programs.contains(&need) {
+            self.programs.push(need);
+        }
+    }
+
+    /// Makes errors of the programs that are in no folder of `path`, which is written as in `PATH`.
+    pub(crate) fn look_for_programs(&mut self, path: &OsStr) {
+        for (key, name, package) in std::mem::take(&mut self.programs) {
+            let mut folders = std::env::split_paths(path);
+            if !folders.any(|folder| folder.is_absolute() && folder.join(name).is_file()) {
+                let rule = format!(
+                    "needs `{name}` ({package}), which is in no folder of the programs of verifiers"
+                );
+                self.error(&key, rule, path.to_string_lossy().into_owned());
+            }
+        }
     }
 
     fn push(

@@ -14,7 +14,7 @@ use tokio::process::Command;
 
 use crate::error::{ErrorKind, EvalError};
 use crate::eval::Case;
-use crate::isolation::Isolation;
+use crate::isolation::{Isolation, isolation};
 
 /// Bytes of each output that are kept; the rest is read and dropped.
 const KEPT_OUTPUT: usize = 1 << 20;
@@ -92,7 +92,7 @@ impl Program<'_> {
     /// Runs it to its end, or to the end of its time, as the case has it.
     pub(crate) async fn run(self, case: &Case) -> Result<Finished, EvalError> {
         let path: &OsStr = &case.program_path;
-        let isolation = Isolation::by(case.isolation)
+        let isolation = isolation(case.isolation)
             .await
             .map_err(|reason| EvalError::new(ErrorKind::Sandbox, reason))?;
         let readable: Vec<&Path> = case.task_folder.as_deref().into_iter().collect();

@@ -171,11 +171,10 @@ impl<'a> Run<'a> {
         let pages = input.settings.as_ref().and_then(|s| s.llm_judge_pdf_pages);
         if let Some(pages) = pages {
             evidence.extract.page_pictures = usize::try_from(pages).unwrap_or(usize::MAX);
-            evidence
-                .extract
-                .program_path
-                .clone_from(&options.program_path);
         }
+        let programs = &mut evidence.extract;
+        programs.program_path.clone_from(&options.program_path);
+        programs.isolation = options.isolation;
         let judge = Judge::resolve(
             input.settings.as_ref(),
             models,

@@ -21,8 +21,8 @@ pub struct Validated {
 }
 
 /// Checks a plan: ids, references, dependencies, the settings of every verifier and of the
-/// scoring, and, where some verifier needs a judge, that the judge's name and credentials can
-/// work. Nothing is sent anywhere.
+/// scoring, that the programs are there which verifiers need, and, where some verifier needs a judge,
+/// that the judge's name and credentials can work. Nothing is sent anywhere.
 ///
 /// # Errors
 /// All problems, warnings among them, in the order of the files.
@@ -44,7 +44,8 @@ pub fn validate<'a>(
             // Said below, once per config.
             continue;
         };
-        let inspection = eval.inspect(verifier, config);
+        let mut inspection = eval.inspect(verifier, config);
+        inspection.verifier.look_for_programs(plan.program_path);
         uses_judge |= inspection.uses_judge;
         if inspection.uses_judge {
             problems.extend(unjudged_negative(verifier, plan.settings));

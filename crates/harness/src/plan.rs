@@ -128,6 +128,7 @@ pub(crate) fn plan_task(
         verifiers: &task.verifiers,
         eval_configs: &task.eval_configs,
         scoring: &task.scoring,
+        program_path: &services.grading.program_path,
     };
     let warnings = match grading::validate(&services.registry, grading, &models) {
         Ok(validated) => validated.warnings,

@@ -65,7 +65,7 @@ impl Context {
     /// `text` within `share` of the context, and whether it was cut.
     #[must_use]
     pub fn shortened(&self, text: &str, share: f64) -> (String, bool) {
-        let (mut text, bounded) = bounded(text.to_owned());
+        let (mut text, bounded) = bounded(text);
         let cut = self.fit(&mut [&mut text], self.share(share));
         (text, bounded || cut[0])
     }
@@ -226,16 +226,16 @@ pub fn head_and_tail(text: &str, chars: usize, keep: usize) -> String {
 
 /// At most two million characters of `text`, and whether it was cut.
 #[must_use]
-pub fn bounded(mut text: String) -> (String, bool) {
-    if text.len() <= MAX_TEXT_CHARS {
-        return (text, false);
-    }
-    match text.char_indices().nth(MAX_TEXT_CHARS) {
-        None => (text, false),
-        Some((end, _)) => {
-            text.truncate(end);
-            (text, true)
-        }
+pub fn bounded(text: &str) -> (String, bool) {
+    let end = if text.len() > MAX_TEXT_CHARS {
+        text.char_indices().nth(MAX_TEXT_CHARS)
+    } else {
+        None
+    };
+    match end {
+        // What is left out is not copied.
+        Some((end, _)) => (text[..end].to_owned(), true),
+        None => (text.to_owned(), false),
     }
 }
 

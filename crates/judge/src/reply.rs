@@ -177,11 +177,13 @@ fn scan(text: &str, found: &mut Vec<Object>) -> Result<(), String> {
                 value.collect(found)?;
                 rest = &tail[values.byte_offset()..];
             }
-            // An object that never ends: the reply was cut, and what stands inside it is not a
-            // verdict of its own. A brace in prose is no object: no key follows it.
-            Some(Err(error)) if error.is_eof() && opens_object(tail) => {
-                return Err("it ends inside a JSON object".to_owned());
-            }
+            // What stands inside an object that is broken, or never ends because the reply was cut,
+            // is a quotation and not a verdict of its own.
+            Some(Err(_)) if opens_object(tail) => match closed(tail) {
+                Some(end) => rest = &tail[end..],
+                None => return Err("it ends inside a JSON object".to_owned()),
+            },
+            // A brace in prose is no object: no key follows it.
             _ => rest = &tail[1..],
         }
     }
@@ -191,6 +193,27 @@ fn scan(text: &str, found: &mut Vec<Object>) -> Result<(), String> {
 fn opens_object(text: &str) -> bool {
     let inside = text[1..].trim_start();
     inside.is_empty() || inside.starts_with('"')
+}
+
+/// The end of the object that `text` begins with, by its braces; those in strings do not count.
+fn closed(text: &str) -> Option<usize> {
+    let (mut depth, mut quoted, mut escaped) = (0_usize, false, false);
+    for (at, c) in text.char_indices() {
+        match c {
+            _ if escaped => escaped = false,
+            '\\' if quoted => escaped = true,
+            '"' => quoted = !quoted,
+            '{' if !quoted => depth += 1,
+            '}' if !quoted => {
+                depth -= 1;
+                if depth == 0 {
+                    return Some(at + 1);
+                }
+            }
+            _ => {}
+        }
+    }
+    None
 }
 
 /// A JSON value whose objects keep repeated keys, which `serde_json::Value` would drop silently.
@@ -373,6 +396,25 @@ mod tests {
         // The same, cut: the quotation must not step in.
         let cut = r#"{"rationale": {"is_criteria_true": true, "rationale": "quoted"}, "is_crit"#;
         assert_eq!(verdict(cut), Err("it ends inside a JSON object".to_owned()));
+    }
+
+    #[test]
+    fn what_stands_inside_a_broken_object_is_a_quotation() {
+        // A sentence quotes half of what the agent wrote, and gives no verdict.
+        let quoted =
+            format!(r#"It wrote {{"rationale": {YES}, "is_criteria_true": true and more."#);
+        assert_eq!(
+            verdict(&quoted),
+            Err("it ends inside a JSON object".to_owned())
+        );
+        let broken = format!(r#"It wrote {{"note": oops, "quote": {YES}}}."#);
+        assert!(verdict(&broken).unwrap_err().starts_with("no JSON object"));
+        // What comes after it counts.
+        assert_eq!(verdict(&format!("{broken} {NO}")), Ok(false));
+        assert_eq!(
+            verdict(&format!(r#"{{"a": b, "c": "}} {{"}} {YES}"#)),
+            Ok(true)
+        );
     }
 
     #[test]

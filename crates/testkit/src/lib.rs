@@ -11,7 +11,9 @@ pub mod google_tokens;
 pub mod mcp;
 pub mod openai;
 mod requirement;
+mod script;
 pub mod stub;
 pub mod vertex;
 
 pub use requirement::available;
+pub use script::{runs, script};

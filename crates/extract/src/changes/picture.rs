@@ -1,11 +1,7 @@
 //! Pictures before and after: what can be said of them in words, and the pictures themselves, small
 //! enough for a page.
 
-use std::io::{Cursor, Read as _};
-use std::panic::catch_unwind;
-
-use base64::Engine as _;
-use image::{DynamicImage, ImageFormat, ImageReader};
+use std::io::Read as _;
 
 use super::{ChangeLimits, Content};
 use crate::error::ExtractError;
@@ -56,35 +52,10 @@ pub(super) fn facts(
 
 fn preview(bytes: &[u8], mime: &str, limits: &ChangeLimits) -> Option<String> {
     if bytes.len() <= limits.preview_bytes {
-        return Some(uri(mime, bytes));
+        return Some(picture::uri(mime, bytes));
     }
-    // Decoders may panic on damaged pictures; then there is no preview.
-    let (memory, edge) = (limits.preview_memory_bytes, limits.preview_edge);
-    let (kind, small) = catch_unwind(|| scaled(bytes, memory, edge)).ok()??;
-    (small.len() <= limits.preview_bytes).then(|| uri(kind, &small))
-}
-
-fn uri(mime: &str, bytes: &[u8]) -> String {
-    let data = base64::engine::general_purpose::STANDARD.encode(bytes);
-    format!("data:{mime};base64,{data}")
-}
-
-/// The picture with no edge longer than `edge`: as JPEG, or as PNG where it has transparent places.
-fn scaled(bytes: &[u8], memory: u64, edge: u32) -> Option<(&'static str, Vec<u8>)> {
-    let mut reader = ImageReader::new(Cursor::new(bytes))
-        .with_guessed_format()
-        .ok()?;
-    let mut bounds = image::Limits::default();
-    bounds.max_alloc = Some(memory);
-    reader.limits(bounds);
-    let small = reader.decode().ok()?.thumbnail(edge, edge);
-    let mut out = Cursor::new(Vec::new());
-    if small.color().has_alpha() {
-        let picture = DynamicImage::ImageRgba8(small.into_rgba8());
-        picture.write_to(&mut out, ImageFormat::Png).ok()?;
-        return Some(("image/png", out.into_inner()));
-    }
-    let picture = DynamicImage::ImageRgb8(small.into_rgb8());
-    picture.write_to(&mut out, ImageFormat::Jpeg).ok()?;
-    Some(("image/jpeg", out.into_inner()))
+    let edge = limits.preview_edge;
+    let small = picture::decoded(bytes, limits.preview_memory_bytes)?.thumbnail(edge, edge);
+    let (kind, small) = picture::encoded(small)?;
+    (small.len() <= limits.preview_bytes).then(|| picture::uri(kind, &small))
 }

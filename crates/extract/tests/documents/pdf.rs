@@ -68,6 +68,22 @@ fn a_document_without_text_says_so() {
     assert!(document.notes[0].contains("no text on any page"));
 }
 
+/// A page that the parser gives up on hides no other.
+#[test]
+fn a_page_that_cannot_be_read_is_marked_and_the_others_are_read() {
+    let whole = String::from_utf8(pdf(&["one", "two", "three"])).unwrap();
+    let (first, rest) = whole.split_at(whole.find("(one)").unwrap());
+    // The second page has no size.
+    let document = format!("{first}{}", rest.replacen("/MediaBox", "/MediaBux", 1));
+    let document = read("x.pdf", document.as_bytes()).unwrap();
+    assert_eq!(
+        document.text,
+        "=== Page 1 ===\none\n=== Page 2 ===\n[this page cannot be read: the parser gave up]\n=== Page 3 ===\nthree\n"
+    );
+    assert_eq!(document.pages, Some(3));
+    assert_eq!(document.notes, ["1 of 3 pages cannot be read"]);
+}
+
 #[test]
 fn cut_and_garbled_documents_end_in_an_error_or_in_text() {
     let whole = pdf(&["text"]);
@@ -134,7 +150,7 @@ fn pages_are_drawn_where_the_settings_ask_and_the_program_is_there() {
     assert!(page.data_uri.is_some());
     assert_eq!(
         document.notes,
-        ["pictures of 1 of 2 pages (limits `page_pictures`, `picture_bytes`)"]
+        ["pictures of 1 of 2 pages (limit `page_pictures`)"]
     );
     let limits = Limits {
         page_pictures_time: std::time::Duration::ZERO,
@@ -143,6 +159,8 @@ fn pages_are_drawn_where_the_settings_ask_and_the_program_is_there() {
     let document = extract::extract("x.pdf", pdf, &limits).unwrap();
     assert_eq!(
         document.notes,
-        ["no pictures of the pages: `pdftoppm` took more than 0 s (limit `page_pictures_time`)"]
+        [
+            "no pictures of the pages: `pdftoppm` cannot be used: with a document of ours, `pdftoppm` took more than 0 s (limit `page_pictures_time`)"
+        ]
     );
 }

@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 use extract::{Document, Limits};
 use serde::Deserialize;
 
-/// Time for making all documents; LibreOffice starts six times.
+/// Time for making all documents; LibreOffice starts ten times.
 const MAKING: Duration = Duration::from_secs(420);
 
 #[derive(Deserialize)]
@@ -276,7 +276,7 @@ fn pages() {
         Read::Pdf { pages } => Some(pages),
         _ => None,
     };
-    each(2, pick, |name, document, pages| {
+    each(3, pick, |name, document, pages| {
         assert_eq!(document.pages, Some(pages.len()), "{name}");
         let mut ours: Vec<String> = Vec::new();
         for line in document.text.lines() {

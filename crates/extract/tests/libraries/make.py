@@ -23,6 +23,7 @@ import xlwt
 from openpyxl.styles import numbers
 from pptx.util import Inches
 from reportlab.lib.pagesizes import A4
+from reportlab.lib.pdfencrypt import StandardEncryption
 from reportlab.lib.styles import getSampleStyleSheet
 from reportlab.pdfgen import canvas
 from reportlab.platypus import Paragraph, SimpleDocTemplate, Table
@@ -214,6 +215,10 @@ def make_pdf():
         page.drawString(72, 650, "Total 41,250.00 EUR")
         page.showPage()
     page.save()
+    # Opens without a password, as many documents do that are only not to be changed.
+    page = canvas.Canvas(str(OUT / "encrypted.pdf"), encrypt=StandardEncryption("", ownerPassword="owner", canModify=0))
+    page.drawString(72, 700, "Read by everybody 7")
+    page.save()
     style = getSampleStyleSheet()["BodyText"]
     flow = [Paragraph("A paragraph of <b>flowing</b> text. " * 30, style), Table([["k", "v"], ["a", "1"]])]
     SimpleDocTemplate(str(OUT / "platypus.pdf")).build(flow)
@@ -243,10 +248,11 @@ make_tables()
 make_document()
 make_slides()
 make_pdf()
+COPIES = {}
 workbooks = ["openpyxl.xlsx", "pandas.xlsx", "xlwt.xls"]
 documents = ["python-docx.docx"]
 decks = ["python-pptx.pptx"]
-pdfs = ["canvas.pdf", "platypus.pdf"]
+pdfs = ["canvas.pdf", "encrypted.pdf", "platypus.pdf"]
 if shutil.which("soffice"):
     convert("openpyxl.xlsx", "xlsx", "libreoffice.xlsx")
     convert("openpyxl.xlsx", "ods", "libreoffice.ods")
@@ -254,6 +260,11 @@ if shutil.which("soffice"):
     convert("python-docx.docx", "docx", "libreoffice.docx")
     convert("python-docx.docx", "pdf", "libreoffice.pdf")
     convert("python-pptx.pptx", "pptx", "libreoffice.pptx")
+    # Formats that no library reads: what is in them is what went in.
+    for source, targets in (("python-docx.docx", ("odt", "doc")), ("python-pptx.pptx", ("odp", "ppt"))):
+        for target in targets:
+            convert(source, target, f"libreoffice.{target}")
+            COPIES[f"libreoffice.{target}"] = source
     workbooks += ["libreoffice.xlsx", "libreoffice.ods", "libreoffice.xls"]
     documents.append("libreoffice.docx")
     decks.append("libreoffice.pptx")
@@ -263,4 +274,6 @@ else:
 for names, read in ((workbooks, read_workbook), (documents, read_document), (decks, read_slides), (pdfs, read_pdf)):
     for name in names:
         READ[name] = read(OUT / name)
+for name, source in COPIES.items():
+    READ[name] = READ[source]
 (OUT / "read.json").write_text(json.dumps(READ, ensure_ascii=False, indent=1))

@@ -3,9 +3,9 @@
 
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use super::output_llm::{Examination, ExpectedFileType, Reference, Target};
+use super::output_llm::{Examination, ExpectedFileType, Pages, Reference, Target};
 use crate::error::EvalError;
 use crate::eval::{Case, Eval, Verdict};
 use crate::problem::Findings;
@@ -31,7 +31,8 @@ pub(crate) struct CriterionOutputValues {
     /// What of the output is looked at; everything if absent.
     #[serde(default)]
     expected_file_type: Option<ExpectedFileType>,
-    /// Whether documents are to be shown as pictures. They are shown as text in any case.
+    /// Whether the judge sees documents as pictures of their pages too. They are shown as text in
+    /// any case.
     #[serde(default, deserialize_with = "flag")]
     convert_to_images: bool,
 }
@@ -55,7 +56,7 @@ impl Eval for CriterionOutput {
     }
 
     fn needs_transcript(&self, values: &CriterionOutputValues, _: &NoSettings) -> bool {
-        Target::of(values.expected_file_type.as_ref()) == Ok(Target::AnswerOnly)
+        target(values) == Target::AnswerOnly
     }
 
     fn check(&self, values: &CriterionOutputValues, _: &NoSettings, findings: &mut Findings) {
@@ -65,8 +66,7 @@ impl Eval for CriterionOutput {
         Target::check(values.expected_file_type.as_ref(), findings);
         Reference::check("sources", &values.sources, findings);
         if values.convert_to_images {
-            let rule = "no pictures are made of documents; the judge is shown their text";
-            findings.warning("convert_to_images", rule, true);
+            target(values).check_drawn("convert_to_images", findings);
         }
     }
 
@@ -76,13 +76,14 @@ impl Eval for CriterionOutput {
         _: &NoSettings,
         case: &Case,
     ) -> Result<Verdict, EvalError> {
-        let target = Target::of(values.expected_file_type.as_ref()).unwrap_or(Target::All);
+        let target = target(values);
         let examination = Examination {
             criterion: values.description.trim(),
             explanation: values.rationale.trim(),
             target: &target,
             files: &[],
             references: &values.sources,
+            pages: Pages::converted(values.convert_to_images),
             guard: false,
             own_prompt: false,
             negative: false,
@@ -94,9 +95,11 @@ impl Eval for CriterionOutput {
         described.insert("reason".to_owned(), rationale.unwrap_or_default());
         described.insert("type".to_owned(), values.kind.clone());
         described.insert("tags".to_owned(), values.tags.clone());
-        if values.convert_to_images {
-            described.insert("shown_as".to_owned(), json!("text"));
-        }
         Ok(verdict)
     }
+}
+
+/// What is judged; everything where the name is not known, which `check` warns of.
+fn target(values: &CriterionOutputValues) -> Target {
+    Target::of(values.expected_file_type.as_ref()).unwrap_or(Target::All)
 }

@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::golden_comparison::slides;
-use super::output_llm::{Examination, Target};
+use super::output_llm::{Examination, Pages, Target};
 use crate::error::EvalError;
 use crate::eval::{Case, Eval, Verdict};
 use crate::problem::Findings;
@@ -83,6 +83,7 @@ impl Eval for Formatting {
             target: &target,
             files: &files,
             references: &[],
+            pages: Pages::screenshots(false),
             guard: false,
             own_prompt: false,
             negative: false,

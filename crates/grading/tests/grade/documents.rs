@@ -100,6 +100,68 @@ async fn a_changed_formula_is_seen_and_no_stale_value_passes_for_its_result() {
     assert!(!text.contains("Rest"), "{text}");
 }
 
+/// A document with a tracked change and a comment on it.
+fn reviewed(price: &str) -> Vec<u8> {
+    let main = "http://schemas.openxmlformats.org/wordprocessingml/2006/main";
+    let run = |kind: &str, text: &str| {
+        format!("<w:r><w:{kind} xml:space=\"preserve\">{text}</w:{kind}></w:r>")
+    };
+    let body = format!(
+        "<w:document xmlns:w=\"{main}\"><w:body><w:p><w:commentRangeStart w:id=\"0\"/>{}<w:del w:author=\"Ann\">{}</w:del><w:ins w:author=\"Ann\">{}</w:ins><w:commentRangeEnd w:id=\"0\"/></w:p></w:body></w:document>",
+        run("t", "The price is "),
+        run("delText", "100"),
+        run("t", price),
+    );
+    let comments = format!(
+        "<w:comments xmlns:w=\"{main}\"><w:comment w:id=\"0\" w:author=\"Ben\"><w:p>{}</w:p></w:comment></w:comments>",
+        run("t", "too much")
+    );
+    let mut zip = zip::ZipWriter::new(Cursor::new(Vec::new()));
+    for (name, content) in [("word/document.xml", body), ("word/comments.xml", comments)] {
+        zip.start_file(name, zip::write::SimpleFileOptions::default())
+            .unwrap();
+        zip.write_all(content.as_bytes()).unwrap();
+    }
+    zip.finish().unwrap().into_inner()
+}
+
+#[tokio::test]
+async fn tracked_changes_stand_before_comments_and_both_once() {
+    let mut case = Case::new("x");
+    case.worlds(
+        &[("a.docx", &reviewed("110"))],
+        &[("a.docx", &reviewed("120"))],
+    );
+    case.verifier(
+        "output_llm",
+        json!({"criteria": "The edit is a tracked change"}),
+    );
+    let (_, content) = asked(&case).await;
+    let text = content.as_str().unwrap();
+    let at = |part: &str| text.find(part).unwrap_or_else(|| panic!("{part}: {text}"));
+    let order = [
+        "BEGIN A1 tracked changes",
+        "BEGIN A1 comments",
+        "BEGIN A1 diff",
+        "BEGIN A1 content",
+    ];
+    let places: Vec<usize> = order.into_iter().map(at).collect();
+    assert!(places.is_sorted(), "{text}");
+    let changes = &text[places[0]..places[1]];
+    assert!(
+        changes.contains("DELETED: \"100\"") && changes.contains("INSERTED: \"120\""),
+        "{changes}"
+    );
+    // The text has the change accepted; the comment is not repeated behind it.
+    let content = &text[places[3]..];
+    assert!(content.contains("The price is 120"), "{content}");
+    assert_eq!(text.matches("too much").count(), 1, "{text}");
+    assert!(
+        text.contains("is proved by the block `tracked changes` alone"),
+        "{text}"
+    );
+}
+
 #[tokio::test]
 async fn a_workbook_that_was_only_saved_again_stays_one_file() {
     let mut case = Case::new("x");

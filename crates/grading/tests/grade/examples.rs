@@ -1,5 +1,6 @@
 //! The example tasks of this repository can be graded as they stand.
 
+use std::ffi::OsStr;
 use std::path::Path;
 
 use formats::document::read;
@@ -27,6 +28,7 @@ fn the_plans_of_all_example_tasks_are_without_problems() {
             verifiers: &verifiers,
             eval_configs: &configs,
             scoring: &scoring,
+            program_path: OsStr::new("/usr/bin"),
         };
         let models = Models::new(|_| None).with_script_folder(&task);
         match validate(&Registry::builtin(), plan, &models) {

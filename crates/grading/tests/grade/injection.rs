@@ -4,9 +4,12 @@
 //! message has exactly the markers that we wrote, the attempt stands between them, and a judge that
 //! repeats it does not change how its own verdict is read.
 
+use std::collections::BTreeSet;
+
+use ::judge::{Decision, reply};
 use serde_json::{Value, json};
 
-use crate::case::{Case, stub};
+use crate::case::{Case, database, stub};
 
 /// What an agent might write in order to be let through.
 const ATTEMPTS: &[&str] = &[
@@ -83,6 +86,12 @@ async fn attempts_in_the_answer() {
             ],
             "{attempt}"
         );
+        // People who look at the result are told, where words give it away.
+        let told = &grades.verifier_results[0].verifier_result_values;
+        let told = told.get("addresses_judge");
+        if attempt.starts_with("Ignore all rules") || attempt.contains("is_criteria_true\"") {
+            assert_eq!(told, Some(&json!(["answer"])), "{attempt}");
+        }
         assert_eq!(inside(&text, &code, "answer"), attempt.trim());
         assert_eq!(inside(&text, &code, "criterion"), "The answer is 42");
         assert!(!attempt.contains(&code));
@@ -163,5 +172,131 @@ async fn a_judge_that_only_repeats_the_attempt_has_not_decided() {
         let values = &grades.verifier_results[0].verifier_result_values;
         assert_eq!(values["error_kind"], "judge_output", "{reply}");
         assert_eq!(values["judge_replies"][0]["reply"], reply);
+    }
+}
+
+/// Whatever a judge quotes, and wherever: its own "no" is read as that, or nothing is.
+#[test]
+fn no_attempt_turns_a_refusal_into_a_pass() {
+    for attempt in ATTEMPTS {
+        let no = json!({"rationale": "no", "is_criteria_true": false}).to_string();
+        let quoted = json!({"rationale": attempt, "is_criteria_true": false}).to_string();
+        let keyed = json!({"rationale": "no", (*attempt): true, "is_criteria_true": false});
+        let nested = json!({"rationale": {"quoted": attempt}, "is_criteria_true": false});
+        let replies = [
+            quoted.clone(),
+            keyed.to_string(),
+            nested.to_string(),
+            format!("{attempt}\n{no}"),
+            format!("{no}\n{attempt}"),
+            format!("The agent wrote `{attempt}`, so:\n```json\n{quoted}\n```"),
+            format!("[{no}, {quoted}]"),
+            // Cut in the middle of the verdict.
+            format!("{attempt}\n{}", &quoted[..quoted.len() - 7]),
+        ];
+        for text in &replies {
+            for may_abstain in [false, true] {
+                let read = reply::criterion_verdict(text, may_abstain);
+                let own_is_whole = !attempt.contains("\"is_criteria_true\"");
+                match read {
+                    Ok(opinion) => assert_eq!(opinion.decision, Decision::NotMet, "{text}"),
+                    // A whole verdict beside the judge's own contradicts it. Otherwise only the cut
+                    // reply is unreadable.
+                    Err(_) => assert!(!own_is_whole || text == &replies[7], "{text}: {read:?}"),
+                }
+            }
+        }
+        let no = json!({"reason": attempt, "result": 0}).to_string();
+        for text in [
+            no.clone(),
+            format!("{attempt}\n{no}"),
+            format!("{no}\n{attempt}"),
+        ] {
+            if let Ok(opinion) = reply::result_verdict(&text, false) {
+                assert_eq!(opinion.decision, Decision::NotMet, "{text}");
+            }
+        }
+    }
+}
+
+/// The first line of a message that is divided by markers names their code.
+fn code_of(text: &str) -> Option<String> {
+    let rest = text.strip_prefix("The code of this message is ")?;
+    Some(rest.split('.').next()?.to_owned())
+}
+
+/// A case with an attempt in it.
+type MakeCase = fn(&str) -> Case;
+
+/// Tool outputs, arguments, rows and reference files are material as well: whatever stands in them,
+/// the message has the same markers as with harmless words.
+#[tokio::test]
+async fn attempts_in_calls_rows_and_references_make_no_markers() {
+    let cases: [(&str, MakeCase); 3] = [
+        ("calls", |attempt| {
+            let mut case = Case::new("done");
+            case.messages = json!([
+                {"role": "user", "content": "Do it."},
+                {"role": "assistant", "content": null, "tool_calls": [{
+                    "id": "a", "type": "function",
+                    "function": {"name": "send", "arguments": json!({"text": attempt}).to_string()},
+                }]},
+                {"role": "tool", "tool_call_id": "a", "content": attempt},
+                {"role": "assistant", "content": "done"},
+            ]);
+            let values = json!({"criteria": "It was sent", "include_tool_outputs": true, "include_messages": true});
+            case.verifier("tool_call_llm_check", values);
+            case
+        }),
+        ("rows", |attempt| {
+            let mut case = Case::new("done");
+            let text = attempt.replace('\'', "''").replace('\0', "");
+            let before = database("create table t (id integer primary key, note text)");
+            let after = database(&format!(
+                "create table t (id integer primary key, note text); insert into t values (1, '{text}')"
+            ));
+            case.worlds(
+                &[(".apps_data/crm/data.db", &before)],
+                &[(".apps_data/crm/data.db", &after)],
+            );
+            case.verifier("db_diff_llm", json!({"criteria": "A deal was won"}));
+            case
+        }),
+        ("references", |attempt| {
+            let mut case = Case::new("done");
+            let file: &[(&str, &[u8])] = &[("ref.txt", attempt.as_bytes())];
+            case.worlds(file, file);
+            let values = json!({"criteria": "c", "artifacts_to_reference": [{"name": "ref.txt"}]});
+            case.verifier("output_llm", values);
+            case
+        }),
+    ];
+    for (what, case) in cases {
+        let mut shapes = BTreeSet::new();
+        for attempt in ATTEMPTS.iter().chain(&["harmless words"]) {
+            let judge = stub([testkit::openai::Turn::says(
+                json!({
+                    "rationale": attempt, "is_criteria_true": false,
+                    "reason": attempt, "result": 0,
+                    "reasoning": attempt, "satisfied": false,
+                })
+                .to_string(),
+            )])
+            .await;
+            let grades = case(attempt).grade_with(&judge).await;
+            let result = &grades.verifier_results[0];
+            assert_eq!(result.score, 0.0, "{what}, {attempt}: {result:?}");
+            assert_eq!(
+                result.status,
+                formats::grades::VerifierStatus::Ok,
+                "{what}: {result:?}"
+            );
+            let requests = judge.requests();
+            let text = requests[0].body["messages"][1]["content"].as_str().unwrap();
+            let code = code_of(text).unwrap_or_else(|| panic!("{what}: {text}"));
+            assert!(!attempt.contains(&code));
+            shapes.insert(markers(text, &code));
+        }
+        assert_eq!(shapes.len(), 1, "{what}: {shapes:#?}");
     }
 }

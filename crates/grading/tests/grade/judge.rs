@@ -46,7 +46,7 @@ async fn the_request_has_the_reference_shape() {
     assert_eq!(result["evaluated_artifacts"], "");
     assert_eq!(result["judge_model"], "openai/judge");
     assert_eq!(result["judge_usage"]["calls"], 1);
-    assert_eq!(result["judge_prompt"]["version"], "2");
+    assert_eq!(result["judge_prompt"]["version"], "3");
     assert_eq!(result["judge_prompt"]["hash"].as_str().unwrap().len(), 16);
 }
 

@@ -26,6 +26,7 @@ mod left_out;
 mod looks;
 mod milestones;
 mod output_llm;
+mod pages;
 mod panel;
 mod programs;
 mod reference_page;

@@ -312,6 +312,38 @@ async fn too_many_changes_are_chosen_from() {
     assert!(text(&judge, 1).contains("BEGIN A1 content\ntiny"));
 }
 
+/// The selection is made at temperature 0 where the settings say nothing of arguments; one that
+/// names nothing is none.
+#[tokio::test]
+async fn an_empty_selection_is_none_and_its_temperature_is_zero() {
+    let big = "a line of a long file\n".repeat(20_000);
+    for (extra_args, temperatures) in [
+        (Value::Null, [json!(0.0), Value::Null]),
+        (json!({"temperature": 0.7}), [json!(0.7), json!(0.7)]),
+        (json!({"seed": 1}), [Value::Null, Value::Null]),
+    ] {
+        let mut case = Case::new("x");
+        case.worlds(&[], &[("a.txt", big.as_bytes()), ("b.txt", b"small")]);
+        case.verifier("output_llm", json!({"criteria": "c"}));
+        case.settings["llm_judge_extra_args"] = extra_args;
+        let nothing = json!({"rationale": "none", "selected_artifact_indices": []}).to_string();
+        let judge = stub([testkit::openai::Turn::says(nothing), verdict(true, "ok")]).await;
+        let grades = case.grade_with(&judge).await;
+        let values = &grades.verifier_results[0].verifier_result_values;
+        assert_eq!(values["evaluated_artifacts"], "a.txt, b.txt");
+        assert_eq!(
+            values["artifact_selection"],
+            json!({"of": 2, "chosen": 0, "used": "all"})
+        );
+        let sent: Vec<Value> = judge
+            .requests()
+            .iter()
+            .map(|request| request.body["temperature"].clone())
+            .collect();
+        assert_eq!(sent, temperatures);
+    }
+}
+
 #[tokio::test]
 async fn without_a_selection_everything_is_shown_and_cut() {
     let mut case = Case::new("x");

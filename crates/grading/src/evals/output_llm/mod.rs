@@ -1,7 +1,9 @@
 //! The `output_llm` family: a judge model decides a criterion on the answer and the changed files
 //! (`spec/grading.md` §5).
 
+mod address;
 mod exhibit;
+mod pages;
 mod prompt;
 mod reference;
 mod selection;
@@ -12,6 +14,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use self::exhibit::Exhibit;
+pub(super) use self::pages::Pages;
 use self::prompt::Material;
 pub(super) use self::reference::Reference;
 pub(super) use self::target::{ExpectedFileType, Target};
@@ -57,8 +60,8 @@ pub(crate) struct OutputLlmValues {
     /// settings say `llm_judge_negative_criteria`.
     #[serde(default)]
     negative_criteria: String,
-    /// Whether documents are to be shown as pictures too (`output_llm_multi_representation` only).
-    /// They are shown as text in any case.
+    /// Whether the judge sees documents as pictures of their pages too
+    /// (`output_llm_multi_representation` only). They are shown as text in any case.
     #[serde(default, deserialize_with = "flag")]
     enable_visual_grading: bool,
 }
@@ -86,7 +89,7 @@ impl Eval for MultiRepresentation {
     }
 
     fn about(&self) -> &'static str {
-        "as `output_llm`, with a choice of how reference files are shown"
+        "as `output_llm`, with a choice of how files are shown: as text, or as pictures of their pages too"
     }
 
     fn uses_judge(&self, _: &OutputLlmValues, _: &NoSettings) -> bool {
@@ -100,8 +103,9 @@ impl Eval for MultiRepresentation {
     fn check(&self, values: &OutputLlmValues, _: &NoSettings, findings: &mut Findings) {
         values.check(findings);
         if values.enable_visual_grading {
-            let rule = "no pictures are made of documents; the judge is shown their text";
-            findings.warning("enable_visual_grading", rule, true);
+            values
+                .target()
+                .check_drawn("enable_visual_grading", findings);
         }
     }
 
@@ -111,12 +115,10 @@ impl Eval for MultiRepresentation {
         _: &NoSettings,
         case: &Case,
     ) -> Result<Verdict, EvalError> {
-        let mut verdict = values.verdict("", false, false, case).await?;
-        if values.enable_visual_grading {
-            let shown_as = "text".into();
-            verdict.values.insert("shown_as".to_owned(), shown_as);
-        }
-        Ok(verdict)
+        let target = values.target();
+        let pages = Pages::screenshots(values.enable_visual_grading);
+        let examination = values.examination(&target, pages);
+        values.verdict(examination, case).await
     }
 }
 
@@ -147,6 +149,10 @@ impl Eval for OutputLlm {
 
     fn check(&self, values: &OutputLlmValues, _: &OutputLlmConfig, findings: &mut Findings) {
         values.check(findings);
+        if values.enable_visual_grading {
+            let rule = "only `output_llm_multi_representation` shows documents as pictures";
+            findings.warning("enable_visual_grading", rule, true);
+        }
     }
 
     async fn evaluate(
@@ -155,13 +161,14 @@ impl Eval for OutputLlm {
         config: &OutputLlmConfig,
         case: &Case,
     ) -> Result<Verdict, EvalError> {
-        let explanation = if config.include_criteria_explanation {
-            values.criteria_explanation.trim()
-        } else {
-            ""
-        };
-        let guard = config.scattergunning_guard == Value::Bool(true);
-        values.verdict(explanation, guard, true, case).await
+        let target = values.target();
+        let mut examination = values.examination(&target, Pages::screenshots(false));
+        if config.include_criteria_explanation {
+            examination.explanation = values.criteria_explanation.trim();
+        }
+        examination.guard = config.scattergunning_guard == Value::Bool(true);
+        examination.own_prompt = true;
+        values.verdict(examination, case).await
     }
 }
 
@@ -179,28 +186,34 @@ impl OutputLlmValues {
     }
 
     fn is_about_the_answer_alone(&self) -> bool {
-        Target::of(self.expected_file_type.as_ref()) == Ok(Target::AnswerOnly)
+        self.target() == Target::AnswerOnly
+    }
+
+    /// What is judged; everything where the name is not known, which `check` warns of.
+    fn target(&self) -> Target {
+        Target::of(self.expected_file_type.as_ref()).unwrap_or(Target::All)
+    }
+
+    fn examination<'a>(&'a self, target: &'a Target, pages: Pages) -> Examination<'a> {
+        Examination {
+            criterion: self.criteria.trim(),
+            explanation: "",
+            target,
+            files: &self.expected_output_files,
+            references: &self.artifacts_to_reference,
+            pages,
+            guard: false,
+            own_prompt: false,
+            negative: false,
+        }
     }
 
     /// The verdict on the criterion, and, where it is not met, on the negative one.
     async fn verdict(
         &self,
-        explanation: &str,
-        guard: bool,
-        own_prompt: bool,
+        examination: Examination<'_>,
         case: &Case,
     ) -> Result<Verdict, EvalError> {
-        let target = Target::of(self.expected_file_type.as_ref()).unwrap_or(Target::All);
-        let examination = Examination {
-            criterion: self.criteria.trim(),
-            explanation,
-            target: &target,
-            files: &self.expected_output_files,
-            references: &self.artifacts_to_reference,
-            guard,
-            own_prompt,
-            negative: false,
-        };
         let mut verdict = examination.verdict(case).await?;
         let negative = self.negative_criteria.trim();
         if verdict.score > 0.0 || negative.is_empty() || !negatives_are_judged(case) {
@@ -244,6 +257,8 @@ pub(super) struct Examination<'a> {
     /// Names of files; empty for all.
     pub(super) files: &'a [String],
     pub(super) references: &'a [Reference],
+    /// Which documents are shown as pictures.
+    pub(super) pages: Pages,
     pub(super) guard: bool,
     /// Whether the settings may replace the system prompt.
     pub(super) own_prompt: bool,
@@ -271,6 +286,18 @@ impl Examination<'_> {
         let task = case.evidence.task_text();
         let selection = selection::select(judge, context, &task, self.criterion, artifacts).await;
         let references = references(self.references, case).await?;
+        let mut exhibits: Vec<Exhibit> =
+            selection.artifacts.iter().map(|a| Exhibit::of(a)).collect();
+        let mut shown: Vec<Exhibit> = references.iter().map(Exhibit::reference).collect();
+        let pictures = self
+            .pages
+            .add(
+                case,
+                context,
+                (&selection.artifacts[..], &mut exhibits[..]),
+                (self.references, &references[..], &mut shown[..]),
+            )
+            .await?;
         let system_prompt = judge.settings().system_prompt.as_deref();
         let system_prompt = system_prompt.filter(|_| self.own_prompt);
         let may_abstain = judge.settings().cannot_assess;
@@ -280,13 +307,14 @@ impl Examination<'_> {
             answer: case.evidence.answer(),
             criterion: self.criterion,
             explanation: self.explanation,
-            artifacts: selection.artifacts.iter().map(|a| Exhibit::of(a)).collect(),
-            references: references.iter().map(Exhibit::reference).collect(),
+            artifacts: exhibits,
+            references: shown,
             system_prompt,
             guard: self.guard,
             cannot_assess: may_abstain,
             negative: self.negative,
         };
+        let addressing = material.addressing();
         let (question, cut) = material.question(context)?;
         let ruling = judge
             .decide(question, &shape(may_abstain), |reply| {
@@ -300,6 +328,16 @@ impl Examination<'_> {
             "judge_prompt": OUTPUT_LLM.provenance(),
         }));
         described.extend(ruling.votes);
+        if !addressing.is_empty() {
+            described.insert("addresses_judge".to_owned(), addressing.into());
+        }
+        let missing = missing(self.references, &references);
+        if !missing.is_empty() {
+            described.insert("references_missing".to_owned(), missing.into());
+        }
+        if let Some(pictures) = pictures {
+            described.insert("document_pictures".to_owned(), pictures);
+        }
         if let Some(account) = selection.account {
             described.insert("artifact_selection".to_owned(), account);
         }
@@ -403,6 +441,13 @@ fn auto_fail(rationale: &str, reason: &str) -> Verdict {
             "auto_fail_reason": reason,
         })),
     )
+}
+
+/// The names of references that the initial world does not have.
+fn missing(wanted: &[Reference], found: &[InitialFile]) -> Vec<String> {
+    let is_missing = |reference: &&Reference| !found.iter().any(|file| reference.is_of(file));
+    let missing = wanted.iter().filter(is_missing);
+    missing.map(Reference::name).collect()
 }
 
 async fn references(wanted: &[Reference], case: &Case) -> Result<Vec<InitialFile>, EvalError> {

@@ -1,8 +1,11 @@
 //! The question to the judge (`spec/grading.md` §5.6, §5.8).
 
+use std::collections::HashMap;
+
 use formats::chat::{Block, Content};
 use serde::Serialize;
 
+use super::address::speaks_to_judge;
 use super::exhibit::{self, Exhibit, Labelled};
 use super::target::Target;
 use crate::error::EvalError;
@@ -76,6 +79,20 @@ impl Material<'_> {
         Ok((Question::new(system, user).with_code(code), cut))
     }
 
+    /// Which parts of what the agent delivered speak to the judge: `answer`, `A1`, `A2`, …
+    pub(super) fn addressing(&self) -> Vec<String> {
+        let answer = self.target.has_answer() && speaks_to_judge(self.answer);
+        let of_artifacts = self.artifacts.iter().enumerate();
+        let artifacts = of_artifacts
+            .filter(|(_, exhibit)| exhibit.texts().any(speaks_to_judge))
+            .map(|(at, _)| format!("A{}", at + 1));
+        answer
+            .then(|| "answer".to_owned())
+            .into_iter()
+            .chain(artifacts)
+            .collect()
+    }
+
     fn system(&self) -> Result<String, EvalError> {
         let mut system = match self.system_prompt {
             Some(prompt) => prompt.to_owned(),
@@ -102,12 +119,12 @@ impl Material<'_> {
 
     /// All pictures with their labels, those of the artifacts before those of the references.
     fn pictures(&mut self) -> Vec<Labelled> {
-        let mut pictures = Vec::new();
-        for exhibit in self.artifacts.iter_mut().chain(&mut self.references) {
-            let labelled = exhibit.label_pictures(pictures.len() + 1);
-            pictures.extend(labelled);
-        }
-        pictures
+        let mut counts = HashMap::new();
+        self.artifacts
+            .iter_mut()
+            .chain(&mut self.references)
+            .flat_map(|exhibit| exhibit.label_pictures(&mut counts))
+            .collect()
     }
 
     fn fit(
@@ -131,11 +148,7 @@ impl Material<'_> {
 
     /// Tokens of everything but the contents of files.
     fn frame(&mut self, context: Context, system: &str, code: &str) -> Result<u64, EvalError> {
-        let strip = |exhibits: &[Exhibit]| {
-            let mut stripped = exhibits.to_vec();
-            exhibit::fit(context, &mut stripped, 0);
-            stripped
-        };
+        let strip = |exhibits: &[Exhibit]| exhibits.iter().map(Exhibit::emptied).collect();
         let artifacts = strip(&self.artifacts);
         let references = strip(&self.references);
         let whole = (

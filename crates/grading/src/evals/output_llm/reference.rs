@@ -1,6 +1,7 @@
 //! Files of the initial world that a judge is shown as context (§5.5, §6.4.2).
 
-use evidence::WantedFile;
+use evidence::{InitialFile, WantedFile};
+use extract::ExternalProgram;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -27,7 +28,9 @@ enum Form {
     Source,
     /// Its text.
     Text,
-    /// Pictures, or the document itself: not made.
+    /// Pictures of its pages, beside its text.
+    Pictures,
+    /// The document itself, which judges are not handed.
     NotMade,
     Unknown,
 }
@@ -59,24 +62,55 @@ fn form(name: &str) -> Form {
         _ if !FAMILIES.contains(&family) => Form::Unknown,
         // Extracted text of workbooks has the formulas.
         "to_text" | "to_text_formulas" => Form::Text,
-        "to_images" | "to_pdf" | "native" => Form::NotMade,
+        "to_images" => Form::Pictures,
+        "to_pdf" | "native" => Form::NotMade,
         _ => Form::Unknown,
     }
 }
 
 impl Reference {
-    /// Warns of transformations that are not made.
+    /// Warns of transformations that are not made, and names the programs that others need.
     pub(crate) fn check(key: &str, references: &[Self], findings: &mut Findings) {
+        let key = format!("{key}.transformations");
         for reference in references {
             for name in reference.transformations.iter().flatten() {
                 let rule = match form(name) {
                     Form::Source | Form::Text => continue,
+                    Form::Pictures => {
+                        let extension = extract::extension(&reference.name);
+                        for program in ExternalProgram::to_draw(&extension) {
+                            findings.needs_program(&key, program.name(), program.package());
+                        }
+                        continue;
+                    }
                     Form::NotMade => "is not made of documents; the judge is shown their text",
                     Form::Unknown => "unknown transformation; the judge is shown the file's text",
                 };
-                findings.warning(&format!("{key}.transformations"), rule, name.as_str());
+                findings.warning(&key, rule, name.as_str());
             }
         }
+    }
+
+    /// What people call it: its path, and the number of the sheet or slide from 1.
+    pub(super) fn name(&self) -> String {
+        match self.index {
+            Some(index) => format!("{} (part {})", self.name, index + 1),
+            None => self.name.clone(),
+        }
+    }
+
+    /// Whether `file` was read because of it.
+    pub(super) fn is_of(&self, file: &InitialFile) -> bool {
+        self.name.trim_start_matches('/') == file.path
+            // A file without parts is shown whole, whichever is asked for.
+            && (file.index.is_none() || self.index == file.index)
+    }
+
+    /// Whether it is to be shown as pictures of its pages; a type that is not drawn is not.
+    pub(super) fn is_drawn(&self) -> bool {
+        let mut forms = self.transformations.iter().flatten().map(|name| form(name));
+        forms.any(|form| form == Form::Pictures)
+            && !ExternalProgram::to_draw(&extract::extension(&self.name)).is_empty()
     }
 
     /// What is asked of the world. An empty list of transformations means the source.
@@ -119,7 +153,7 @@ mod tests {
     #[test]
     fn what_is_not_made_is_warned_of() {
         let reference = serde_json::from_value(serde_json::json!({
-            "name": "a", "transformations": ["xlsx_to_text_formulas", "pptx_to_images", "gold"],
+            "name": "a", "transformations": ["xlsx_to_text_formulas", "pptx_native", "gold"],
         }));
         let mut findings = Findings::default();
         Reference::check("sources", &[reference.unwrap()], &mut findings);
@@ -128,7 +162,7 @@ mod tests {
             .iter()
             .map(|f| f.value.clone().unwrap())
             .collect();
-        assert_eq!(values, ["pptx_to_images", "gold"]);
+        assert_eq!(values, ["pptx_native", "gold"]);
         assert!(findings.errors().is_none());
     }
 }

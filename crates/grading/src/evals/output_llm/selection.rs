@@ -45,15 +45,17 @@ pub(super) async fn select<'a>(
     criterion: &str,
     artifacts: Vec<&'a Artifact>,
 ) -> Selection<'a> {
-    let whole: Vec<Exhibit> = artifacts.iter().map(|a| Exhibit::of(a)).collect();
-    let tokens = exhibit::tokens(context, &whole);
+    // One at a time: together they may be many times what a judge reads.
+    let tokens: u64 = artifacts
+        .iter()
+        .map(|artifact| exhibit::tokens(context, &[Exhibit::of(artifact)]))
+        .sum();
     if tokens <= context.share(FROM) {
         return Selection {
             artifacts,
             account: None,
         };
     }
-    drop(whole);
     let (artifacts, account) = match ask(judge, context, task, criterion, &artifacts).await {
         Ok(chosen) if !chosen.is_empty() => {
             let chosen: Vec<&Artifact> = chosen
@@ -106,8 +108,7 @@ async fn ask(
             },
         )
     };
-    let mut empty = shown.clone();
-    exhibit::fit(context, &mut empty, 0);
+    let empty: Vec<Exhibit> = shown.iter().map(Exhibit::emptied).collect();
     let frame = context.tokens(&system) + context.tokens(&render(&empty)?);
     let budget = context.share(USABLE).saturating_sub(frame + RESERVE);
     exhibit::fit(context, &mut shown, budget);

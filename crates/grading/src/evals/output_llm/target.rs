@@ -1,5 +1,6 @@
 //! What of the agent's output a criterion is about (`spec/grading.md` §5.2, §5.3).
 
+use extract::ExternalProgram;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -126,6 +127,18 @@ impl Target {
         }
     }
 
+    /// Names the programs that draw the documents that it may have.
+    pub(crate) fn check_drawn(&self, key: &str, findings: &mut Findings) {
+        let extensions = match self {
+            Self::All => vec!["docx"],
+            Self::AnswerOnly | Self::Database => Vec::new(),
+            Self::Files { extensions, .. } => extensions.iter().map(String::as_str).collect(),
+        };
+        for program in extensions.into_iter().flat_map(ExternalProgram::to_draw) {
+            findings.needs_program(key, program.name(), program.package());
+        }
+    }
+
     pub(crate) const fn has_answer(&self) -> bool {
         matches!(self, Self::All | Self::AnswerOnly)
     }
@@ -179,6 +192,42 @@ mod tests {
             panic!("a list of extensions is a target");
         };
         assert_eq!(extensions, ["tex", "bib"]);
+    }
+
+    /// The table of §5.2, as it stands there.
+    #[test]
+    fn every_name_of_the_reference_is_known() {
+        for (name, expected) in [
+            ("Word Documents (.docx, .doc, .odt)", ".docx .doc .odt"),
+            ("Text Files (.txt)", ".txt"),
+            ("PDF Documents (.pdf)", ".pdf"),
+            (
+                "Spreadsheets (.xlsx, .xls, .xlsm, .ods)",
+                ".xlsx .xls .xlsm .ods",
+            ),
+            ("Presentations (.pptx, .ppt, .odp)", ".pptx .ppt .odp"),
+            ("Python Files (.py)", ".py"),
+            (
+                "JavaScript/TypeScript (.js, .ts, .jsx, .tsx)",
+                ".js .ts .jsx .tsx",
+            ),
+            ("Markdown (.md)", ".md"),
+            ("JSON/YAML (.json, .yaml, .yml)", ".json .yaml .yml"),
+            ("Images (.png, .jpg, .jpeg, .webp)", ".png .jpg .jpeg .webp"),
+        ] {
+            let Ok(Target::Files { label, extensions }) = of(name) else {
+                panic!("{name}");
+            };
+            assert_eq!(label, name);
+            let expected: Vec<&str> = expected.split(' ').map(|e| &e[1..]).collect();
+            assert_eq!(extensions, expected, "{name}");
+        }
+        let all = "All output (modified files and final message in console)";
+        assert_eq!(of(all), Ok(Target::All));
+        assert!(Target::All.has_answer() && Target::All.has_files());
+        assert!(Target::AnswerOnly.has_answer() && !Target::AnswerOnly.has_files());
+        let files = of("pdf").unwrap();
+        assert!(!files.has_answer() && files.has_files());
     }
 
     #[test]
