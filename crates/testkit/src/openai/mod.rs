@@ -23,6 +23,7 @@
 
 mod answer;
 mod check;
+mod published;
 mod responses;
 mod schema;
 
@@ -82,10 +83,24 @@ impl Interface for OpenAi {
     }
 
     fn check(received: &Received, lenient: bool) -> Result<(), Rejection> {
+        let body = &received.body;
+        // Ours first: they say it as OpenAI does. Compatible servers take more than OpenAI publishes.
         let checked = if is_responses(&received.path) {
-            responses::check(&received.body, lenient)
+            responses::check(body, lenient).and_then(|()| {
+                if lenient {
+                    Ok(())
+                } else {
+                    published::check_response(body)
+                }
+            })
         } else {
-            check::check(&received.body, lenient)
+            check::check(body, lenient).and_then(|()| {
+                if lenient {
+                    Ok(())
+                } else {
+                    published::check_chat(body)
+                }
+            })
         };
         checked.map_err(|refusal| {
             let Refusal {
