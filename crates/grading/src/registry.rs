@@ -39,13 +39,17 @@ impl Registry {
         Self::default()
     }
 
-    /// The evals and scoring methods of this crate.
+    /// The evals of this crate and of `checks`, and the methods of `scoring`.
     #[must_use]
     pub fn builtin() -> Self {
-        let mut registry = Self::default();
-        evals::register(&mut registry);
-        scoring::register(&mut registry);
-        registry
+        let evals = checks::all().into_iter().chain(evals::all());
+        let scoring = scoring::all().into_iter();
+        Self {
+            evals: evals.map(|eval| (eval.id().to_owned(), eval)).collect(),
+            scoring: scoring
+                .map(|method| (method.id().to_owned(), method))
+                .collect(),
+        }
     }
 
     /// Adds `eval`; it replaces an eval of the same id.

@@ -1,21 +1,19 @@
 //! Criteria on the changed rows of the worlds (§6.3.13, §6.4.3): `db_diff_llm` shows them to a
 //! judge, `db_diff_llm_tools` and `db_diff_llm_difficulty_weighted` give it tools to look at them.
 
-mod golden;
 mod tools;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-pub(super) use self::golden::GoldenDbMatch;
 use self::tools::RowTools;
 use super::object;
 use crate::error::EvalError;
 use crate::eval::{Case, Eval, Verdict};
 use crate::evals::prompts::ROWS;
 use crate::problem::Findings;
-use crate::settings::flag;
+use crate::settings::{flag, yes};
 use evidence::{DatabaseChanges, RowSources};
 use formats::chat::ToolDefinition;
 use judge::{Context, Ruling, Shape, VerdictTool, marker_code, reply};
@@ -60,10 +58,6 @@ pub(crate) struct DbDiffConfig {
     /// these kinds that the worlds have.
     #[serde(default = "yes", deserialize_with = "flag")]
     diff_all_types: bool,
-}
-
-const fn yes() -> bool {
-    true
 }
 
 impl DbDiffConfig {
