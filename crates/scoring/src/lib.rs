@@ -10,6 +10,7 @@ mod clamped;
 mod difficulty;
 mod mean;
 mod on_error;
+mod pass;
 mod penalty;
 mod positions;
 mod weighted;
@@ -129,6 +130,13 @@ impl<S: Scoring> AnyScoring for TypedScoring<S> {
     }
 }
 
+/// Short names of scoring methods, with their ids.
+pub const ALIASES: [(&str, &str); 3] = [
+    ("mean", "template"),
+    ("pass_rate", "apex_v1_grade_score"),
+    ("weighted", "deep_research_weighted_average"),
+];
+
 /// The scoring methods of this crate.
 #[must_use]
 pub fn all() -> Vec<Arc<dyn AnyScoring>> {
@@ -142,6 +150,8 @@ pub fn all() -> Vec<Arc<dyn AnyScoring>> {
         Arc::new(TypedScoring(clamped::ClampedAverage)),
         Arc::new(TypedScoring(ace::CriterionScore)),
         Arc::new(TypedScoring(difficulty::DifficultyWeighted)),
+        Arc::new(TypedScoring(pass::PassRate)),
+        Arc::new(TypedScoring(pass::AllPass)),
     ]
 }
 

@@ -179,7 +179,7 @@ impl Scoring for WithGates {
         let mut gates = Vec::new();
         let gate_names: Vec<String> = config.gate_caps.keys().cloned().collect();
         for entry in judged.iter().filter(failed) {
-            if let Some(gate) = tag(entry, &gate_names) {
+            for gate in tags(entry, &gate_names) {
                 let cap = config.gate_caps.get(gate).copied().unwrap_or(1.0);
                 caps.push(cap);
                 gates.push(json!({
@@ -254,14 +254,18 @@ fn strict_weight(entry: &Judged<'_>) -> Result<f64, String> {
     }
 }
 
-/// The first of `tags` that some custom field of the verifier has as its value.
-fn tag<'a>(entry: &Judged<'_>, tags: &'a [String]) -> Option<&'a str> {
-    let fields = entry.verifier.verifier_custom_field_values.as_ref()?;
-    tags.iter()
-        .find(|tag| {
-            fields
-                .values()
-                .any(|value| value.as_str() == Some(tag.as_str()))
-        })
-        .map(String::as_str)
+/// Those of `known` that some custom field of the verifier has as its value.
+fn tags<'a>(entry: &Judged<'_>, known: &'a [String]) -> Vec<&'a str> {
+    let Some(fields) = entry.verifier.verifier_custom_field_values.as_ref() else {
+        return Vec::new();
+    };
+    let known = known.iter().map(String::as_str);
+    known
+        .filter(|tag| fields.values().any(|value| value.as_str() == Some(*tag)))
+        .collect()
+}
+
+/// The first of them.
+fn tag<'a>(entry: &Judged<'_>, known: &'a [String]) -> Option<&'a str> {
+    tags(entry, known).first().copied()
 }
