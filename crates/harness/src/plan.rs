@@ -4,7 +4,7 @@ use formats::Object;
 use formats::agent::AgentConfig;
 use formats::run::TaskRecord;
 use formats::task::GradingSettings;
-use grading::{GradingPlan, Severity};
+use grading::{GradingPlan, Place, Problem, Severity, Sources};
 use llm_client::{Model, Models};
 
 use crate::run::{RunRequest, Services, distinct_names};
@@ -129,30 +129,46 @@ pub(crate) fn plan_task(
         eval_configs: &task.eval_configs,
         scoring: &task.scoring,
     };
-    let warnings = match grading::validate(&services.registry, grading, &models) {
-        Ok(validated) => validated.warnings,
+    let told = |problems: &[Problem]| located(&task, problems, overrides);
+    let mut warnings = match grading::validate(&services.registry, grading, &models) {
+        Ok(validated) => told(&validated.warnings),
         Err(found) => {
             let (errors, warnings): (Vec<_>, Vec<_>) = found
                 .into_iter()
                 .partition(|problem| problem.severity == Severity::Error);
-            problems.extend(errors.iter().map(|problem| at(problem.to_string())));
-            warnings
+            problems.extend(told(&errors));
+            told(&warnings)
         }
     };
+    warnings.extend(unusual);
     match model {
         Some(model) if problems.is_empty() => Ok(Plan {
             task,
             model,
             extra_args,
             models,
-            warnings: warnings
-                .iter()
-                .map(|warning| at(warning.to_string()))
-                .chain(unusual)
-                .collect(),
+            warnings,
         }),
         _ => Err(TaskError { problems }),
     }
+}
+
+/// Each problem with the file and the line at which it stands, as far as a file of the task has it.
+fn located(task: &Task, problems: &[Problem], overrides: Overrides<'_>) -> Vec<String> {
+    if problems.is_empty() {
+        return Vec::new();
+    }
+    let sources = Sources::of_task(&task.folder);
+    let sentence = |problem: &Problem| {
+        // A judge that the caller names stands in no file.
+        let is_the_callers =
+            problem.place == Place::GradingSettings && overrides.judge_model.is_some();
+        match sources.place(problem).filter(|_| !is_the_callers) {
+            Some((path, line)) => format!("`{}`, line {line}: {problem}", path.display()),
+            None => format!("task `{}`: {problem}", task.folder.display()),
+        }
+    };
+    problems.iter().map(sentence).collect()
 }
 
 /// The model of the task, or the one that takes its place.

@@ -44,21 +44,39 @@ pub fn parse<T: DeserializeOwned>(object: &Object, findings: &mut Findings) -> O
         .filter(|(_, value)| !value.is_null())
         .map(|(key, value)| (key.clone(), value.clone()))
         .collect();
-    match serde_path_to_error::deserialize(Value::Object(present)) {
+    match serde_path_to_error::deserialize(Value::Object(present.clone())) {
         Ok(settings) => Some(settings),
         Err(error) => {
-            let path = error.path().to_string();
             let reason = error.inner().to_string();
-            // A missing key is reported at the root; the reason names it.
-            if path == "." || path.is_empty() {
-                findings.missing("", reason);
-            } else {
-                let value = object.get(path.split(['.', '[']).next().unwrap_or(&path));
-                findings.error(&path, reason, value.cloned().unwrap_or(Value::Null));
+            let path =
+                Some(error.path().to_string()).filter(|path| path != "." && !path.is_empty());
+            match path.or_else(|| culprit::<T>(&present, &reason)) {
+                Some(path) => {
+                    let value = object.get(path.split(['.', '[']).next().unwrap_or(&path));
+                    findings.error(&path, reason, value.cloned().unwrap_or(Value::Null));
+                }
+                // A missing key is reported at the root; the reason names it.
+                None => findings.missing("", reason),
             }
             None
         }
     }
+}
+
+/// The key without which `object` is no longer refused for this reason. The path to it is lost
+/// where one type takes in the keys of another.
+fn culprit<T: DeserializeOwned>(object: &Object, reason: &str) -> Option<String> {
+    let is_culprit = |key: &&String| {
+        let mut without = object.clone();
+        without.shift_remove(key.as_str());
+        let outcome = serde_json::from_value::<T>(Value::Object(without));
+        // Without a key that is needed there is another reason, which says nothing about its value.
+        outcome.err().is_none_or(|error| {
+            let other = error.to_string();
+            other != reason && !other.starts_with("missing field")
+        })
+    };
+    object.keys().find(is_culprit).cloned()
 }
 
 /// Warns about keys of `object` that neither `schema` nor `also` knows.
@@ -131,6 +149,41 @@ mod tests {
         strict: bool,
         #[serde(default, deserialize_with = "optional_number")]
         limit: Option<f64>,
+    }
+
+    #[derive(Debug, Deserialize, JsonSchema)]
+    struct Outer {
+        #[expect(dead_code, reason = "only its absence matters")]
+        name: String,
+        #[serde(flatten)]
+        #[expect(dead_code, reason = "only its errors matter")]
+        sample: Sample,
+    }
+
+    #[test]
+    fn keys_that_one_type_takes_in_from_another_are_named_and_known() {
+        for (value, expected) in [
+            (
+                json!({"name": "n", "pattern": "p", "limit": "many"}),
+                "`limit`: must be a number, got \"many\"",
+            ),
+            (
+                json!({"name": "n", "strict": 2.5, "pattern": "p"}),
+                "`strict`: must be true or false, got 2.5",
+            ),
+            (json!({"name": "n"}), "missing field `pattern`"),
+            (json!({"pattern": "p"}), "missing field `name`"),
+        ] {
+            let mut findings = Findings::default();
+            let outer = parse::<Outer>(value.as_object().unwrap(), &mut findings);
+            assert!(outer.is_none());
+            assert_eq!(findings.errors().unwrap(), expected);
+        }
+        let mut findings = Findings::default();
+        let object = json!({"name": "n", "pattern": "p", "limit": 1, "strict": true});
+        let schema = schemars::schema_for!(Outer);
+        warn_of_unknown_keys(object.as_object().unwrap(), &schema, &[], &mut findings);
+        assert!(findings.list.is_empty(), "{findings:?}");
     }
 
     fn read(value: &Value) -> (Option<Sample>, Findings) {
