@@ -8,7 +8,6 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use snapshot::SUBSYSTEMS;
-use tokio::sync::Semaphore;
 
 use crate::object;
 use crate::program::{Finished, Program, ending, lay_out};
@@ -25,8 +24,9 @@ const RUNNER: &str = include_str!("../programs/check.py");
 const MEMORY_MIB: u64 = 512;
 const CPU_SECONDS: u64 = 120;
 
-/// Files that it may have open.
+/// Files that it may have open, and processes that it may have, with those that isolate it.
 const OPEN_FILES: u64 = 128;
+const PROCESSES: usize = 32;
 
 /// Characters of each output that stand in a result.
 const KEPT_CHARS: usize = 4_000;
@@ -78,17 +78,7 @@ const fn ten_thousand() -> f64 {
     10_000.0
 }
 
-pub(crate) struct CodeCheck {
-    one_at_a_time: Semaphore,
-}
-
-impl CodeCheck {
-    pub(super) fn new() -> Self {
-        Self {
-            one_at_a_time: Semaphore::new(1),
-        }
-    }
-}
+pub(crate) struct CodeCheck;
 
 impl Eval for CodeCheck {
     type Values = CodeCheckValues;
@@ -100,6 +90,10 @@ impl Eval for CodeCheck {
 
     fn about(&self) -> &'static str {
         "a Python function `check(ctx)` of the author passes on the files that the agent left"
+    }
+
+    fn at_once(&self) -> Option<usize> {
+        Some(1)
     }
 
     fn check(&self, values: &CodeCheckValues, config: &CodeCheckConfig, findings: &mut Findings) {
@@ -132,7 +126,6 @@ impl Eval for CodeCheck {
         config: &CodeCheckConfig,
         case: &Case,
     ) -> Result<Verdict, EvalError> {
-        let _turn = self.one_at_a_time.acquire().await;
         let failed =
             |error: std::io::Error| EvalError::helper(format!("no folder for the check: {error}"));
         let folder = tempfile::tempdir().map_err(failed)?;
@@ -159,6 +152,7 @@ impl Eval for CodeCheck {
         let program = Program {
             cpu_seconds: Some(CPU_SECONDS),
             open_files: Some(OPEN_FILES),
+            processes: Some(PROCESSES),
             ..Program::new(
                 vec!["python3".into(), "-I".into(), "-B".into(), runner.into()],
                 folder.path(),

@@ -11,7 +11,6 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 use snapshot::{FILESYSTEM, SUBSYSTEMS};
-use tokio::sync::Semaphore;
 
 use crate::object;
 use crate::program::{Finished, Program, ending, lay_out};
@@ -63,17 +62,7 @@ const fn five_minutes() -> f64 {
     300.0
 }
 
-pub(crate) struct CodeExecution {
-    one_at_a_time: Semaphore,
-}
-
-impl CodeExecution {
-    pub(super) fn new() -> Self {
-        Self {
-            one_at_a_time: Semaphore::new(1),
-        }
-    }
-}
+pub(crate) struct CodeExecution;
 
 impl Eval for CodeExecution {
     type Values = CodeExecutionValues;
@@ -85,6 +74,10 @@ impl Eval for CodeExecution {
 
     fn about(&self) -> &'static str {
         "Python tests of the author pass on the files that the agent left"
+    }
+
+    fn at_once(&self) -> Option<usize> {
+        Some(1)
     }
 
     fn needs_transcript(&self, values: &CodeExecutionValues, _: &NoSettings) -> bool {
@@ -108,7 +101,6 @@ impl Eval for CodeExecution {
         _: &NoSettings,
         case: &Case,
     ) -> Result<Verdict, EvalError> {
-        let _turn = self.one_at_a_time.acquire().await;
         let folder = tempfile::tempdir().map_err(|error| no_folder(&error))?;
         let root = folder.path().to_owned();
         case.evidence

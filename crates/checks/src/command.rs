@@ -41,6 +41,9 @@ pub(crate) struct CommandValues {
     /// Mebibytes of address space that it may have, from 16 to 65536.
     #[serde(default = "gibibyte", deserialize_with = "number")]
     memory_mib: f64,
+    /// Processes that it may have at the same time, from 4 to 4096.
+    #[serde(default = "many", deserialize_with = "number")]
+    processes: f64,
 }
 
 const fn minute() -> f64 {
@@ -49,6 +52,10 @@ const fn minute() -> f64 {
 
 const fn gibibyte() -> f64 {
     1024.0
+}
+
+const fn many() -> f64 {
+    256.0
 }
 
 pub(crate) struct CommandEval;
@@ -76,6 +83,7 @@ impl Eval for CommandEval {
         for (key, value, range) in [
             ("timeout_seconds", values.timeout_seconds, 1.0..=3_600.0),
             ("memory_mib", values.memory_mib, 16.0..=65_536.0),
+            ("processes", values.processes, 4.0..=4_096.0),
         ] {
             if !range.contains(&value) {
                 let rule = format!("must be from {} to {}", range.start(), range.end());
@@ -105,12 +113,13 @@ impl Eval for CommandEval {
         #[expect(
             clippy::cast_possible_truncation,
             clippy::cast_sign_loss,
-            reason = "checked to be from 16 to 65536"
+            reason = "checked to be within small bounds"
         )]
-        let memory_mib = values.memory_mib as u64;
+        let (memory_mib, processes) = (values.memory_mib as u64, values.processes as usize);
         let time = Duration::from_secs_f64(values.timeout_seconds);
         let program = Program {
             input: input.to_string().into_bytes(),
+            processes: Some(processes),
             ..Program::new(command, folder.path(), time, memory_mib)
         };
         let finished = program.run(case).await?;

@@ -27,12 +27,13 @@ mod tool_call;
 use std::sync::Arc;
 
 use eval::{AnyEval, Eval, Typed, object};
+use serde_json::Value;
 
 /// All of them.
 #[must_use]
 pub fn all() -> Vec<Arc<dyn AnyEval>> {
     fn entry(eval: impl Eval) -> Arc<dyn AnyEval> {
-        Arc::new(Typed(eval))
+        Arc::new(Typed::new(eval))
     }
     let mut evals = vec![
         entry(template::Template),
@@ -49,10 +50,23 @@ pub fn all() -> Vec<Arc<dyn AnyEval>> {
         entry(golden_file::GoldenFileMatch),
         entry(answer_letter::McqExactMatch),
         entry(calendar::CalendarFieldCheck),
-        entry(code_check::CodeCheck::new()),
-        entry(code_execution::CodeExecution::new()),
+        entry(code_check::CodeCheck),
+        entry(code_execution::CodeExecution),
         entry(command::CommandEval),
     ];
     evals.extend(spreadsheet::IDS.map(|id| entry(spreadsheet::Spreadsheet { id })));
     evals
+}
+
+/// A whole number without a fraction, as people write it.
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "the fraction is 0 and the size is checked"
+)]
+fn tidy(number: f64) -> Value {
+    if number.fract() == 0.0 && number.abs() < 1e15 {
+        Value::from(number as i64)
+    } else {
+        Value::from(number)
+    }
 }

@@ -88,7 +88,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         program_path: "/usr/bin:/bin".into(),
         isolation: IsolationRule::default(),
     };
-    let eval: Arc<dyn AnyEval> = Arc::new(Typed(NumberInAnswer));
+    let eval: Arc<dyn AnyEval> = Arc::new(Typed::new(NumberInAnswer));
     let result = result_of(&verifier, eval.run(case).await);
     writeln!(
         std::io::stdout(),

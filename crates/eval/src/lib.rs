@@ -23,6 +23,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use settings::problem::Findings;
+use tokio::sync::Semaphore;
 
 use crate::error::EvalError;
 pub use crate::isolation::IsolationRule;
@@ -55,6 +56,11 @@ pub trait Eval: Send + Sync + 'static {
     fn needs_transcript(&self, values: &Self::Values, config: &Self::Config) -> bool {
         let _ = (values, config);
         false
+    }
+
+    /// How many verifiers of this kind may run at the same time; no limit of its own if `None`.
+    fn at_once(&self) -> Option<usize> {
+        None
     }
 
     /// Reports what is wrong with the settings beyond their types: patterns that do not compile,
@@ -157,6 +163,8 @@ pub trait AnyEval: Send + Sync {
     fn values_schema(&self) -> Schema;
     /// JSON Schema of `eval_config_values`.
     fn config_schema(&self) -> Schema;
+    /// Places for verifiers of this kind that run at the same time, where it has a limit of its own.
+    fn slots(&self) -> Option<Arc<Semaphore>>;
     /// What the settings alone say about a verifier.
     fn inspect(&self, verifier: &Verifier, config: &EvalConfig) -> Inspection;
     /// Judges one verifier; settings that cannot work are an error.
@@ -164,12 +172,23 @@ pub trait AnyEval: Send + Sync {
 }
 
 /// An eval on its way into a table.
-pub struct Typed<E>(pub E);
+pub struct Typed<E> {
+    eval: E,
+    slots: Option<Arc<Semaphore>>,
+}
 
 /// The settings of a verifier and of its eval config.
 type Settings<E> = (<E as Eval>::Values, <E as Eval>::Config);
 
 impl<E: Eval> Typed<E> {
+    /// Wraps `eval`.
+    pub fn new(eval: E) -> Self {
+        let slots = eval
+            .at_once()
+            .map(|count| Arc::new(Semaphore::new(count.max(1))));
+        Self { eval, slots }
+    }
+
     fn parse(&self, verifier: &Verifier, config: &EvalConfig) -> (Inspection, Option<Settings<E>>) {
         let mut inspection = Inspection {
             verifier: Findings::default(),
@@ -183,9 +202,9 @@ impl<E: Eval> Typed<E> {
             settings::parse::<E::Config>(&config.eval_config_values, &mut inspection.config);
         let parsed = values.zip(shared);
         if let Some((values, shared)) = &parsed {
-            inspection.uses_judge = self.0.uses_judge(values, shared);
-            inspection.needs_transcript = self.0.needs_transcript(values, shared);
-            self.0.check(values, shared, &mut inspection.verifier);
+            inspection.uses_judge = self.eval.uses_judge(values, shared);
+            inspection.needs_transcript = self.eval.needs_transcript(values, shared);
+            self.eval.check(values, shared, &mut inspection.verifier);
         }
         (inspection, parsed)
     }
@@ -193,11 +212,11 @@ impl<E: Eval> Typed<E> {
 
 impl<E: Eval> AnyEval for Typed<E> {
     fn id(&self) -> &str {
-        self.0.id()
+        self.eval.id()
     }
 
     fn about(&self) -> &str {
-        self.0.about()
+        self.eval.about()
     }
 
     fn values_schema(&self) -> Schema {
@@ -206,6 +225,10 @@ impl<E: Eval> AnyEval for Typed<E> {
 
     fn config_schema(&self) -> Schema {
         schemars::schema_for!(E::Config)
+    }
+
+    fn slots(&self) -> Option<Arc<Semaphore>> {
+        self.slots.clone()
     }
 
     fn inspect(&self, verifier: &Verifier, config: &EvalConfig) -> Inspection {
@@ -238,7 +261,7 @@ impl<E: Eval> AnyEval for Typed<E> {
             let Some((values, config)) = parsed else {
                 return Err(EvalError::config("the settings cannot be read"));
             };
-            self.0.evaluate(&values, &config, &case).await
+            self.eval.evaluate(&values, &config, &case).await
         })
     }
 }

@@ -278,11 +278,16 @@ impl<'a> Run<'a> {
                         meters.insert(*at, judge.clone());
                     }
                     let slots = Arc::clone(&self.slots);
+                    let own_slots = eval.slots();
                     let limit = self.options.verifier_timeout;
                     let task = running.spawn(async move {
-                        let Ok(_slot) = slots.acquire_owned().await else {
-                            return Err(EvalError::new(ErrorKind::Cancelled, "grading has ended"));
+                        let ended = |_| EvalError::new(ErrorKind::Cancelled, "grading has ended");
+                        // First the slot of its kind: one that waits for it keeps no other out.
+                        let _own = match own_slots {
+                            Some(slots) => Some(slots.acquire_owned().await.map_err(ended)?),
+                            None => None,
                         };
+                        let _slot = slots.acquire_owned().await.map_err(ended)?;
                         let seconds = limit.as_secs_f64();
                         match tokio::time::timeout(limit, eval.run(case)).await {
                             Ok(outcome) => outcome,

@@ -1,6 +1,7 @@
 //! Programs of a task's author, which judge what the agent left: run in a folder of their own,
 //! with limits, in a process group of their own, without the secrets of this program.
 
+mod family;
 mod isolation;
 
 use std::ffi::{OsStr, OsString};
@@ -29,6 +30,9 @@ const LIMITED: &str =
 /// Open files where nothing else is said.
 const OPEN_FILES: u64 = 1024;
 
+/// Processes at the same time where nothing else is said.
+const PROCESSES: usize = 256;
+
 /// A program to be run.
 pub(crate) struct Program<'a> {
     pub(crate) command: Vec<OsString>,
@@ -44,6 +48,9 @@ pub(crate) struct Program<'a> {
     pub(crate) cpu_seconds: Option<u64>,
     /// Files that a process of it may have open; 1024 if absent.
     pub(crate) open_files: Option<u64>,
+    /// Processes that it may have at the same time, itself and what isolates it included; 256 if
+    /// absent.
+    pub(crate) processes: Option<usize>,
 }
 
 impl<'a> Program<'a> {
@@ -64,6 +71,7 @@ impl<'a> Program<'a> {
             memory_mib,
             cpu_seconds: None,
             open_files: None,
+            processes: None,
         }
     }
 }
@@ -151,7 +159,17 @@ impl Program<'_> {
                 tokio::join!(child.wait(), feed, read(stdout), read(stderr));
             status.map(|status| (status, out, err))
         };
-        let ended = tokio::time::timeout(self.time, Box::pin(work)).await;
+        let leader = group.0;
+        let limit = self.processes.unwrap_or(PROCESSES);
+        let ended = tokio::select! {
+            ended = tokio::time::timeout(self.time, Box::pin(work)) => ended,
+            count = family::outgrown(leader, limit) => {
+                return Err(EvalError::new(
+                    ErrorKind::Sandbox,
+                    format!("the program had {count} processes at once (limit `processes`: {limit})"),
+                ));
+            }
+        };
         // Also what the program left running.
         drop(group);
         match ended {
