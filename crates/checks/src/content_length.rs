@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::object;
+use crate::{object, tidy};
 use eval::error::EvalError;
 use eval::{Case, Eval, Verdict};
 use settings::problem::Findings;
@@ -317,19 +317,6 @@ fn compare(values: &ContentLengthValues, sources: &[Source]) -> Option<Outcome> 
     })
 }
 
-/// A whole number without a fraction, as people wrote it.
-#[expect(
-    clippy::cast_possible_truncation,
-    reason = "the fraction is 0 and the size is checked"
-)]
-fn tidy(number: f64) -> Value {
-    if number.fract() == 0.0 && number.abs() < 1e15 {
-        Value::from(number as i64)
-    } else {
-        Value::from(number)
-    }
-}
-
 fn count(metric: Metric, text: &str) -> usize {
     static WORD: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"[\w'’]+").ok());
     let text = without_headings(text);
@@ -391,18 +378,29 @@ fn paragraphs(text: &str) -> usize {
     count
 }
 
-/// The text without the heading lines that extraction adds (`=== Page 2 ===`): they are not the
-/// agent's words.
+/// Headings of lists that extraction puts together itself.
+const LISTS: [&str; 4] = ["Number Formats", "Formulas", "Charts", "Defined Names"];
+
+/// What the heading line says that extraction adds, such as `=== Page 2 ===`.
+fn heading(line: &str) -> Option<&str> {
+    line.trim_end().strip_prefix("=== ")?.strip_suffix(" ===")
+}
+
+/// The text without the heading lines and lists that extraction adds: they are not the agent's
+/// words.
 fn without_headings(text: &str) -> std::borrow::Cow<'_, str> {
-    let is_heading = |line: &str| {
-        let line = line.trim_end();
-        line.starts_with("=== ") && line.ends_with(" ===")
-    };
-    if !text.lines().any(is_heading) {
+    if !text.lines().any(|line| heading(line).is_some()) {
         return text.into();
     }
+    let mut in_list = false;
     text.split_inclusive('\n')
-        .filter(|line| !is_heading(line))
+        .filter(|line| match heading(line) {
+            Some(title) => {
+                in_list = LISTS.contains(&title);
+                false
+            }
+            None => !in_list,
+        })
         .collect::<String>()
         .into()
 }
@@ -445,6 +443,18 @@ mod tests {
         assert_eq!(
             count(Metric::Words, "=== Page 1 ===\none two\n=== Page 2 ===\n"),
             2
+        );
+        let sheet =
+            "one\ttwo\n=== Number Formats ===\nB2: 12 % (0%)\n=== Comments ===\nA1: three\n";
+        // `one`, `two`, `A1`, `three`.
+        assert_eq!(count(Metric::Words, sheet), 4);
+        assert_eq!(count(Metric::Lines, sheet), 2);
+        assert_eq!(
+            count(
+                Metric::Words,
+                "=== Defined Names ===\nrate = A1\n=== Sheet: B ===\nx"
+            ),
+            1
         );
     }
 }

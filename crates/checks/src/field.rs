@@ -10,9 +10,10 @@ use serde_json::{Value, json};
 use crate::object;
 use eval::Verdict;
 use settings::problem::Findings;
+use settings::{flag, number};
 
 /// How far decimals may differ where nothing else is said.
-pub(crate) const fn cent() -> f64 {
+const fn cent() -> f64 {
     0.01
 }
 
@@ -109,13 +110,24 @@ pub(crate) enum Asked {
 }
 
 /// What the settings of a check say of a field.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Expectation<'a> {
+#[derive(Debug, Deserialize, JsonSchema)]
+pub(super) struct Expectation {
+    /// How the value is compared. `row_count` is the number of rows, or the length of a list or
+    /// object.
+    #[serde(default)]
     pub(super) result_type: ResultType,
-    pub(super) value: &'a Value,
-    pub(super) tolerance: f64,
-    pub(super) case_sensitive: bool,
-    pub(super) snapshot: Asked,
+    /// What is expected.
+    #[serde(default)]
+    expected_value: Value,
+    /// How far decimals may differ.
+    #[serde(default = "cent", deserialize_with = "number")]
+    tolerance: f64,
+    /// Whether case counts in texts.
+    #[serde(default, deserialize_with = "flag")]
+    case_sensitive: bool,
+    /// Which world is asked.
+    #[serde(default)]
+    snapshot: Asked,
 }
 
 /// What was found: in one world, or in both.
@@ -124,14 +136,14 @@ pub(super) enum Found {
     Both(Value, Value),
 }
 
-impl Expectation<'_> {
+impl Expectation {
     /// Reports an expected value that cannot be.
     pub(super) fn check(&self, findings: &mut Findings) {
-        let word = self.value.as_str();
+        let word = self.expected_value.as_str();
         if self.snapshot == Asked::Both && !matches!(word, Some("changed" | "unchanged")) {
             let rule = "must be `changed` or `unchanged` where both worlds are asked";
-            findings.error("expected_value", rule, self.value.clone());
-        } else if self.value.is_null() {
+            findings.error("expected_value", rule, self.expected_value.clone());
+        } else if self.expected_value.is_null() {
             findings.missing("expected_value", "must be given");
         }
     }
@@ -151,7 +163,7 @@ impl Expectation<'_> {
             Found::One(actual) => {
                 let passed = self.result_type.matches(
                     &actual,
-                    self.value,
+                    &self.expected_value,
                     self.tolerance,
                     self.case_sensitive,
                 );
@@ -159,16 +171,16 @@ impl Expectation<'_> {
             }
             Found::Both(before, after) => {
                 let changed = before != after;
-                let wanted = self.value.as_str() == Some("changed");
+                let wanted = self.expected_value.as_str() == Some("changed");
                 (
                     json!({ "before": before, "after": after }),
                     changed == wanted,
                 )
             }
         };
-        let message = format!("found {actual}, expected {}", self.value);
+        let message = format!("found {actual}, expected {}", self.expected_value);
         let values = json!({
-            "actual_value": actual, "expected_value": self.value, "matches": passed,
+            "actual_value": actual, "expected_value": self.expected_value, "matches": passed,
         });
         Verdict::new(passed, object(values)).with_message(message)
     }

@@ -6,13 +6,13 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::field::{Asked, Expectation, Found, ResultType, cent, text};
+use super::field::{Expectation, Found, ResultType, text};
 use crate::object;
 use eval::error::EvalError;
 use eval::{Case, Eval, Verdict};
 use evidence::{Answer, Side};
 use settings::problem::Findings;
-use settings::{NoSettings, flag, number, optional_number};
+use settings::{NoSettings, optional_number};
 
 /// How far numbers may differ where nothing else is said.
 const TOLERANCE: f64 = 1e-9;
@@ -138,36 +138,11 @@ pub(crate) struct SqlFieldValues {
     /// Values of the parameters.
     #[serde(default)]
     params: Object,
-    /// How the result is compared.
-    #[serde(default)]
-    result_type: ResultType,
-    /// What is expected.
-    #[serde(default)]
-    expected_value: Value,
-    /// How far decimals may differ.
-    #[serde(default = "cent", deserialize_with = "number")]
-    tolerance: f64,
-    /// Whether case counts in texts.
-    #[serde(default, deserialize_with = "flag")]
-    case_sensitive: bool,
-    /// Which world is asked.
-    #[serde(default)]
-    snapshot: Asked,
+    #[serde(flatten)]
+    expectation: Expectation,
 }
 
 pub(crate) struct SqlFieldCheck;
-
-impl SqlFieldValues {
-    fn expectation(&self) -> Expectation<'_> {
-        Expectation {
-            result_type: self.result_type,
-            value: &self.expected_value,
-            tolerance: self.tolerance,
-            case_sensitive: self.case_sensitive,
-            snapshot: self.snapshot,
-        }
-    }
-}
 
 impl Eval for SqlFieldCheck {
     type Values = SqlFieldValues;
@@ -185,7 +160,7 @@ impl Eval for SqlFieldCheck {
         if values.sql.trim().is_empty() {
             findings.missing("sql", "must not be empty");
         }
-        values.expectation().check(findings);
+        values.expectation.check(findings);
     }
 
     async fn evaluate(
@@ -199,13 +174,13 @@ impl Eval for SqlFieldCheck {
                 .evidence
                 .query(side, &values.db, &values.sql, values.params.clone())
                 .await?;
-            Ok::<Value, EvalError>(match values.result_type {
+            Ok::<Value, EvalError>(match values.expectation.result_type {
                 ResultType::RowCount => answer.row_count.into(),
                 ResultType::Exists => (answer.row_count > 0).into(),
                 _ => answer.first(),
             })
         };
-        let expectation = values.expectation();
+        let expectation = &values.expectation;
         let found = match expectation.sides() {
             (side, None) => Found::One(value(side).await?),
             (before, Some(after)) => Found::Both(value(before).await?, value(after).await?),

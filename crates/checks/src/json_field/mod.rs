@@ -7,12 +7,12 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::field::{Asked, Expectation, Found, ResultType, cent};
+use super::field::{Expectation, Found, ResultType};
 use super::path_pattern;
 use eval::error::EvalError;
 use eval::{Case, Eval, Verdict};
+use settings::NoSettings;
 use settings::problem::Findings;
-use settings::{NoSettings, flag, number};
 
 /// Settings of `json_field_check`.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -26,21 +26,8 @@ pub(crate) struct JsonFieldValues {
     /// several of one name; one with nothing but text is that text.
     #[serde(default)]
     path: String,
-    /// How the value is compared. `row_count` is the length of a list or object.
-    #[serde(default)]
-    result_type: ResultType,
-    /// What is expected.
-    #[serde(default)]
-    expected_value: Value,
-    /// How far decimals may differ.
-    #[serde(default = "cent", deserialize_with = "number")]
-    tolerance: f64,
-    /// Whether case counts in texts.
-    #[serde(default, deserialize_with = "flag")]
-    case_sensitive: bool,
-    /// Which world is looked at.
-    #[serde(default)]
-    snapshot: Asked,
+    #[serde(flatten)]
+    expectation: Expectation,
 }
 
 /// The path as a JSON pointer.
@@ -67,16 +54,6 @@ fn pointer(path: &str) -> String {
 pub(crate) struct JsonFieldCheck;
 
 impl JsonFieldValues {
-    fn expectation(&self) -> Expectation<'_> {
-        Expectation {
-            result_type: self.result_type,
-            value: &self.expected_value,
-            tolerance: self.tolerance,
-            case_sensitive: self.case_sensitive,
-            snapshot: self.snapshot,
-        }
-    }
-
     /// The value, and the file that it was looked for in. No file and no value are `null`.
     async fn find(&self, side: Side, case: &Case) -> Result<(Value, Option<String>), EvalError> {
         let (file, at) = (self.file.trim().to_owned(), pointer(&self.path));
@@ -103,7 +80,7 @@ impl JsonFieldValues {
             Some((value, path)) => (value, Some(path)),
             None => (Value::Null, None),
         };
-        let value = match (self.result_type, &value) {
+        let value = match (self.expectation.result_type, &value) {
             (ResultType::RowCount, Value::Array(list)) => list.len().into(),
             (ResultType::RowCount, Value::Object(map)) => map.len().into(),
             // Whether something exists can be answered without the file.
@@ -128,7 +105,7 @@ impl Eval for JsonFieldCheck {
 
     fn check(&self, values: &JsonFieldValues, _: &NoSettings, findings: &mut Findings) {
         path_pattern::check("file", &values.file, findings);
-        values.expectation().check(findings);
+        values.expectation.check(findings);
     }
 
     async fn evaluate(
@@ -137,7 +114,7 @@ impl Eval for JsonFieldCheck {
         _: &NoSettings,
         case: &Case,
     ) -> Result<Verdict, EvalError> {
-        let expectation = values.expectation();
+        let expectation = &values.expectation;
         let (found, file) = match expectation.sides() {
             (side, None) => {
                 let (value, file) = values.find(side, case).await?;

@@ -216,7 +216,8 @@ pub(super) fn cells(reference: &str) -> Result<Vec<(String, u32, u32)>, String> 
         .collect())
 }
 
-fn cell(name: &str) -> Option<(u32, u32)> {
+/// The cell that a name such as `B2` means: row and column from 0.
+pub(super) fn cell(name: &str) -> Option<(u32, u32)> {
     let name = name.trim().to_ascii_uppercase();
     let split = name.find(|c: char| c.is_ascii_digit())?;
     let (letters, digits) = name.split_at(split);

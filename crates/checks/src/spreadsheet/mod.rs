@@ -1,6 +1,7 @@
 //! `spreadsheet_verifier`: values of cells of a workbook or csv file (§6.3.11).
 
 mod check;
+mod formula;
 mod look;
 mod sheet;
 
@@ -143,14 +144,20 @@ impl Eval for Spreadsheet {
     ) -> Result<Verdict, EvalError> {
         let rule = values.rule().map_err(EvalError::config)?;
         let (pattern, name) = (values.pattern().to_owned(), values.sheet_name.clone());
-        let wanted = matches!(rule, Rule::Look(_)).then(|| look::range(values.reference()));
+        let wanted = match rule {
+            Rule::Look(_) => Wanted::Look(look::range(values.reference())),
+            Rule::Value(_) => {
+                let cells = cells(values.reference()).unwrap_or_default();
+                Wanted::Values(cells.into_iter().map(|(_, row, at)| (row, at)).collect())
+            }
+        };
         let opened = case
             .evidence
             .in_world::<_, EvalError>(Side::Final, move |world, limits| {
                 let Some(entry) = choose(world, &pattern) else {
                     return Ok(None);
                 };
-                let opened = open(world, entry, &name, wanted, limits)?;
+                let opened = open(world, entry, &name, &wanted, limits)?;
                 Ok(Some((entry.path().to_owned(), opened)))
             })
             .await?;
@@ -167,7 +174,7 @@ impl Eval for Spreadsheet {
             Rule::Value(check) => check,
             Rule::Look(look) => {
                 let (row, problem) = look.account(values.reference(), &sheet, &formats);
-                return Ok(look_verdict(values, &file, &row, problem));
+                return Ok(look_verdict(values, &file, row, problem));
             }
         };
         let rows = match cells(values.reference()) {
@@ -175,13 +182,30 @@ impl Eval for Spreadsheet {
             Ok(cells) => cells
                 .into_iter()
                 .map(|(name, row, column)| {
-                    let value = sheet.cell(row, column);
-                    outcome(values, &name, Some(&value), check.examine(&value))
+                    let value = sheet
+                        .cell(row, column)
+                        .map_err(|reason| not_calculated(&file, &name, &reason))?;
+                    Ok(outcome(values, &name, Some(&value), check.examine(&value)))
                 })
-                .collect(),
+                .collect::<Result<Vec<Value>, EvalError>>()?,
         };
         Ok(verdict(values, Some(&file), &rows, ""))
     }
+}
+
+/// What is to be known of the cells.
+enum Wanted {
+    Values(Vec<(u32, u32)>),
+    Look(CellRange),
+}
+
+/// A formula of which nobody knows the result is no reason to fail the agent.
+fn not_calculated(file: &str, cell: &str, reason: &str) -> EvalError {
+    let text = format!(
+        "`{file}`: the file has no result of the formula in {cell}, and it cannot be calculated \
+         here: {reason}"
+    );
+    EvalError::new(ErrorKind::CannotAssess, text).with_value("passed", false)
 }
 
 /// The sheet `name` of a file and, where `wanted` asks for cells of it, how they look; `None` where
@@ -190,7 +214,7 @@ fn open(
     world: &World,
     entry: &Entry,
     name: &str,
-    wanted: Option<CellRange>,
+    wanted: &Wanted,
     limits: &EvidenceLimits,
 ) -> Result<Option<(Sheet, SheetFormats)>, EvalError> {
     let unreadable = |reason: String| {
@@ -207,17 +231,21 @@ fn open(
         extract::extract(entry.path(), &bytes, &limits.extract)
             .map_err(|error| unreadable(error.to_string()))?;
     }
-    let Some(sheet) = Sheet::read(&extension, &bytes, name).map_err(unreadable)? else {
+    let of_values = match wanted {
+        Wanted::Values(cells) => cells.as_slice(),
+        Wanted::Look(_) => &[],
+    };
+    let Some(sheet) = Sheet::read(&extension, &bytes, name, of_values).map_err(unreadable)? else {
         return Ok(None);
     };
-    let Some(wanted) = wanted else {
+    let Wanted::Look(wanted) = wanted else {
         return Ok(Some((sheet, SheetFormats::default())));
     };
     if !is_package {
         let text = format!("the look of cells is not known in files of type .{extension}");
         return Err(unreadable(text));
     }
-    let formats = extract::sheet_formats(&bytes, name, wanted, &limits.extract)
+    let formats = extract::sheet_formats(&bytes, name, *wanted, &limits.extract)
         .map_err(|error| unreadable(error.to_string()))?;
     Ok(Some((sheet, formats.unwrap_or_default())))
 }
@@ -263,31 +291,50 @@ fn outcome(
     })
 }
 
+/// What was found out: rows of checks of values, or the row of a check of formatting.
+struct Account<'a> {
+    file: Option<&'a str>,
+    values: &'a [Value],
+    formatting: &'a [Value],
+}
+
+impl Account<'_> {
+    fn verdict(&self, passed: bool, reason: &str, sheet: &str) -> Verdict {
+        let passed_of = |rows: &[Value]| {
+            let passed = rows.iter().filter(|row| row["passed"] == Value::Bool(true));
+            passed.count()
+        };
+        let described = object(json!({
+            "passed": passed,
+            "reason": reason,
+            "file_checked": self.file,
+            "sheet_name": sheet,
+            "value_checks": self.values,
+            "formatting_checks": self.formatting,
+            "value_passed_count": passed_of(self.values),
+            "value_total_count": self.values.len(),
+            "formatting_passed_count": passed_of(self.formatting),
+            "formatting_total_count": self.formatting.len(),
+        }));
+        Verdict::new(passed, described).with_message(reason)
+    }
+}
+
 /// The verdict of a check of formatting.
 fn look_verdict(
     values: &SpreadsheetValues,
     file: &str,
-    row: &Value,
+    row: Value,
     problem: Option<String>,
 ) -> Verdict {
     let passed = problem.is_none();
     let reason = problem.unwrap_or_else(|| "the cells look as expected".to_owned());
-    Verdict::new(
-        passed,
-        object(json!({
-            "passed": passed,
-            "reason": reason,
-            "file_checked": file,
-            "sheet_name": values.sheet_name,
-            "value_checks": [],
-            "formatting_checks": [row],
-            "value_passed_count": 0,
-            "value_total_count": 0,
-            "formatting_passed_count": u8::from(passed),
-            "formatting_total_count": 1,
-        })),
-    )
-    .with_message(reason)
+    let account = Account {
+        file: Some(file),
+        values: &[],
+        formatting: &[row],
+    };
+    account.verdict(passed, &reason, &values.sheet_name)
 }
 
 fn verdict(values: &SpreadsheetValues, file: Option<&str>, rows: &[Value], why: &str) -> Verdict {
@@ -310,20 +357,10 @@ fn verdict(values: &SpreadsheetValues, file: Option<&str>, rows: &[Value], why: 
         reason.push_str("; ");
         reason.push_str(failure);
     }
-    Verdict::new(
-        passed,
-        object(json!({
-            "passed": passed,
-            "reason": reason,
-            "file_checked": file,
-            "sheet_name": values.sheet_name,
-            "value_checks": rows,
-            "formatting_checks": [],
-            "value_passed_count": passed_count,
-            "value_total_count": rows.len(),
-            "formatting_passed_count": 0,
-            "formatting_total_count": 0,
-        })),
-    )
-    .with_message(reason)
+    let account = Account {
+        file,
+        values: rows,
+        formatting: &[],
+    };
+    account.verdict(passed, &reason, &values.sheet_name)
 }

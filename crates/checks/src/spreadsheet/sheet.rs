@@ -6,54 +6,67 @@ use std::io::Cursor;
 use calamine::{Data, DataType as _, Reader as _, Xls, Xlsx};
 use serde_json::Value;
 
+use super::formula::Calculation;
+use crate::tidy;
+
 /// Cells of one sheet that are read at most.
 const MAX_CELLS: usize = 2_000_000;
+
+/// The cells of a sheet by row and column, from 0.
+pub(super) type Cells = HashMap<(u32, u32), Cell>;
 
 /// One sheet.
 #[derive(Debug)]
 pub(super) enum Sheet {
-    Workbook(HashMap<(u32, u32), Cell>),
+    Workbook {
+        cells: Cells,
+        /// Results of formulas that the file has no result of.
+        calculated: HashMap<(u32, u32), Result<Value, String>>,
+    },
     Csv(Vec<Vec<Value>>),
 }
 
 #[derive(Debug)]
 pub(super) struct Cell {
-    value: Value,
-    formula: Option<String>,
+    pub(super) value: Value,
+    pub(super) formula: Option<String>,
 }
 
 impl Sheet {
     /// The sheet `name` of a file, the first one if `name` is empty; `None` where there is no such
-    /// sheet. A csv file is a single sheet, whatever the name.
-    pub(super) fn read(extension: &str, bytes: &[u8], name: &str) -> Result<Option<Self>, String> {
+    /// sheet. A csv file is a single sheet, whatever the name. Formulas without a stored result are
+    /// calculated where they are `wanted`.
+    pub(super) fn read(
+        extension: &str,
+        bytes: &[u8],
+        name: &str,
+        wanted: &[(u32, u32)],
+    ) -> Result<Option<Self>, String> {
         match extension {
             "csv" => Ok(Some(Self::Csv(csv(bytes)))),
             "xls" => xls(bytes, name),
-            _ => xlsx(bytes, name),
+            _ => xlsx(bytes, name, wanted),
         }
     }
 
     /// The value at a position from 0; nothing where the sheet does not reach.
-    pub(super) fn cell(&self, row: u32, column: u32) -> Value {
+    ///
+    /// # Errors
+    /// Why the formula that stands there without a result cannot be calculated.
+    pub(super) fn cell(&self, row: u32, column: u32) -> Result<Value, String> {
         match self {
-            Self::Csv(rows) => rows
+            Self::Csv(rows) => Ok(rows
                 .get(row as usize)
                 .and_then(|cells| cells.get(column as usize))
                 .cloned()
-                .unwrap_or_default(),
-            Self::Workbook(cells) => {
-                let Some(cell) = cells.get(&(row, column)) else {
-                    return Value::Null;
-                };
-                if !cell.value.is_null() {
-                    return cell.value.clone();
-                }
-                // A formula without a stored result: a plain reference can be followed.
-                let at = cell.formula.as_deref().and_then(referred);
-                at.and_then(|at| cells.get(&at))
+                .unwrap_or_default()),
+            Self::Workbook { cells, calculated } => match calculated.get(&(row, column)) {
+                Some(result) => result.clone(),
+                None => Ok(cells
+                    .get(&(row, column))
                     .map(|cell| cell.value.clone())
-                    .unwrap_or_default()
-            }
+                    .unwrap_or_default()),
+            },
         }
     }
 
@@ -61,7 +74,7 @@ impl Sheet {
     pub(super) fn formula(&self, row: u32, column: u32) -> Option<&str> {
         match self {
             Self::Csv(_) => None,
-            Self::Workbook(cells) => cells.get(&(row, column))?.formula.as_deref(),
+            Self::Workbook { cells, .. } => cells.get(&(row, column))?.formula.as_deref(),
         }
     }
 }
@@ -73,29 +86,92 @@ fn named(names: &[String], name: &str) -> Option<String> {
     }
 }
 
-/// Cells come as a stream: a cell in the last corner costs no more than any other.
-fn xlsx(bytes: &[u8], name: &str) -> Result<Option<Sheet>, String> {
-    let mut workbook: Xlsx<_> = Xlsx::new(Cursor::new(bytes)).map_err(|e| e.to_string())?;
-    let Some(name) = named(&workbook.sheet_names(), name) else {
+/// A workbook whose sheets are read as they are needed.
+pub(super) struct Book<'a> {
+    workbook: Xlsx<Cursor<&'a [u8]>>,
+    names: Vec<String>,
+    sheets: HashMap<usize, Cells>,
+    cells_left: usize,
+}
+
+impl<'a> Book<'a> {
+    fn open(bytes: &'a [u8]) -> Result<Self, String> {
+        let workbook: Xlsx<_> = Xlsx::new(Cursor::new(bytes)).map_err(|e| e.to_string())?;
+        Ok(Self {
+            names: workbook.sheet_names(),
+            workbook,
+            sheets: HashMap::new(),
+            cells_left: MAX_CELLS,
+        })
+    }
+
+    /// The position of the sheet that a formula names, whatever the case.
+    pub(super) fn position(&self, name: &str) -> Option<usize> {
+        let name = name.to_lowercase();
+        self.names
+            .iter()
+            .position(|other| other.to_lowercase() == name)
+    }
+
+    /// The cells of the sheet at `position`.
+    ///
+    /// # Errors
+    /// A sheet that cannot be read, and more cells than are read of one workbook.
+    pub(super) fn cells(&mut self, position: usize) -> Result<&Cells, String> {
+        if !self.sheets.contains_key(&position) {
+            let cells = self.read(position)?;
+            self.sheets.insert(position, cells);
+        }
+        self.sheets
+            .get(&position)
+            .ok_or_else(|| "there is no such sheet".to_owned())
+    }
+
+    /// Cells come as a stream: a cell in the last corner costs no more than any other.
+    fn read(&mut self, position: usize) -> Result<Cells, String> {
+        let name = self.names.get(position).ok_or("there is no such sheet")?;
+        let mut reader = self
+            .workbook
+            .worksheet_cells_reader(name)
+            .map_err(|error| error.to_string())?;
+        let mut cells = HashMap::new();
+        while let Some(cell) = reader
+            .next_cell_with_formula()
+            .map_err(|error| error.to_string())?
+        {
+            self.cells_left = self.cells_left.checked_sub(1).ok_or_else(|| {
+                format!("the sheets up to `{name}` have more than {MAX_CELLS} cells")
+            })?;
+            let at = cell.pos;
+            let formula = cell.formula.as_deref().map(str::to_owned);
+            let value = json(&Data::from(cell.value));
+            cells.insert(at, Cell { value, formula });
+        }
+        Ok(cells)
+    }
+}
+
+fn xlsx(bytes: &[u8], name: &str, wanted: &[(u32, u32)]) -> Result<Option<Sheet>, String> {
+    let mut book = Book::open(bytes)?;
+    let Some(name) = named(&book.names, name) else {
         return Ok(None);
     };
-    let mut reader = workbook
-        .worksheet_cells_reader(&name)
-        .map_err(|error| error.to_string())?;
-    let mut cells = HashMap::new();
-    while let Some(cell) = reader
-        .next_cell_with_formula()
-        .map_err(|error| error.to_string())?
-    {
-        if cells.len() == MAX_CELLS {
-            return Err(format!("sheet `{name}` has more than {MAX_CELLS} cells"));
-        }
-        let at = cell.pos;
-        let formula = cell.formula.as_deref().map(str::to_owned);
-        let value = json(&Data::from(cell.value));
-        cells.insert(at, Cell { value, formula });
-    }
-    Ok(Some(Sheet::Workbook(cells)))
+    let Some(position) = book.names.iter().position(|other| *other == name) else {
+        return Ok(None);
+    };
+    let cells = book.cells(position)?;
+    let without_result = |at: &&(u32, u32)| {
+        let cell = cells.get(at);
+        cell.is_some_and(|cell| cell.value.is_null() && cell.formula.is_some())
+    };
+    let missing: Vec<(u32, u32)> = wanted.iter().filter(without_result).copied().collect();
+    let mut calculation = Calculation::new(&mut book);
+    let calculated = missing
+        .into_iter()
+        .map(|(row, column)| ((row, column), calculation.cell(position, row, column)))
+        .collect();
+    let cells = book.sheets.remove(&position).unwrap_or_default();
+    Ok(Some(Sheet::Workbook { cells, calculated }))
 }
 
 /// A sheet of this format has at most 65,536 rows of 256 cells.
@@ -120,32 +196,17 @@ fn xls(bytes: &[u8], name: &str) -> Result<Option<Sheet>, String> {
             },
         ))
     });
-    Ok(Some(Sheet::Workbook(cells.collect())))
-}
-
-/// The cell that a formula like `B3` on the same sheet names.
-fn referred(formula: &str) -> Option<(u32, u32)> {
-    let formula = formula.trim().trim_start_matches('=').replace('$', "");
-    let cells = super::check::cells(&formula).ok()?;
-    match &cells[..] {
-        [(_, row, column)] => Some((*row, *column)),
-        _ => None,
-    }
+    Ok(Some(Sheet::Workbook {
+        cells: cells.collect(),
+        calculated: HashMap::new(),
+    }))
 }
 
 fn json(data: &Data) -> Value {
     match data {
         Data::Int(integer) => (*integer).into(),
         // What a workbook stores has no kind of its own for integers.
-        Data::Float(float) if float.fract() == 0.0 && float.abs() < 9e15 => {
-            #[expect(
-                clippy::cast_possible_truncation,
-                reason = "checked to be whole and small"
-            )]
-            let integer = *float as i64;
-            integer.into()
-        }
-        Data::Float(float) => (*float).into(),
+        Data::Float(float) => tidy(*float),
         Data::String(text) => text.as_str().into(),
         Data::Bool(flag) => (*flag).into(),
         Data::DateTime(_) => data.as_datetime().map(|time| time.to_string()).into(),
@@ -215,12 +276,5 @@ mod tests {
         assert_eq!(rows[0], [json!("name"), json!("n"), json!("a, \"b\"")]);
         assert_eq!(rows[1], [json!("x"), json!(7), json!(null)]);
         assert_eq!(rows[2], [json!("two\nlines"), json!(1.5), json!("té")]);
-    }
-
-    #[test]
-    fn plain_references_are_followed() {
-        assert_eq!(referred("=$B$3"), Some((2, 1)));
-        assert_eq!(referred("B3+1"), None);
-        assert_eq!(referred("Other!B3"), None);
     }
 }

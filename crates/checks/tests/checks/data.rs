@@ -68,6 +68,41 @@ async fn sql_validator_compares_a_cell_nothing_or_the_number_of_rows() {
 }
 
 #[tokio::test]
+async fn databases_of_applications_and_by_their_signature_have_aliases() {
+    let database = |n: u32| {
+        database(&format!(
+            "create table t (n int); insert into t values ({n});"
+        ))
+    };
+    let mut case = Case::new("");
+    case.worlds(
+        &[],
+        &[
+            (".apps_data/crm/data.db", &database(1)),
+            ("old/store.sqlite3", &database(2)),
+        ],
+    );
+    for (db, n) in [
+        (".apps_data_crm_data", 1),
+        (".apps_data/crm/data.db", 1),
+        ("crm/data.db", 1),
+        ("store.sqlite3", 2),
+    ] {
+        let values = json!({"sql_query": "select n from t", "expected_result": n, "db_alias": db});
+        let result = one(&mut case, "sql_validator", values).await;
+        assert_eq!(result.score, 1.0, "{db}: {result:?}");
+        assert_eq!(result.verifier_result_values["row_count"], 1);
+        assert_eq!(result.verifier_result_values["actual_result"], n);
+    }
+    // Two databases: nothing is guessed.
+    let values = json!({"sql_query": "select n from t", "expected_result": 1});
+    assert_eq!(
+        one(&mut case, "sql_validator", values).await.status,
+        VerifierStatus::Error
+    );
+}
+
+#[tokio::test]
 async fn sql_dumps_are_databases_too() {
     let mut case = Case::new("");
     let dump = b"CREATE TABLE `t` (`id` int AUTO_INCREMENT, PRIMARY KEY (`id`)) ENGINE=InnoDB;\nINSERT INTO `t` VALUES (4),(5);";

@@ -172,6 +172,26 @@ async fn pattern_match_check_searches_all_files_of_the_final_world() {
 }
 
 #[tokio::test]
+async fn a_file_that_cannot_be_read_is_searched_as_empty_and_named() {
+    let mut case = Case::new("");
+    case.worlds(&[], &[("bad.docx", b"no package"), ("good.txt", b"42")]);
+    for (file_pattern, score) in [("*", 1.0), ("*.docx", 0.0)] {
+        case.verifiers.clear();
+        case.verifier(
+            "pattern_match_check",
+            json!({"pattern": "42", "search_target": "files", "file_pattern": file_pattern}),
+        );
+        let result = case.result().await;
+        assert_eq!((result.status, result.score), (VerifierStatus::Ok, score));
+        let rationale = result.verifier_result_values["rationale"].as_str().unwrap();
+        assert!(
+            rationale.contains("`filesystem/bad.docx` was read as empty: "),
+            "{rationale}"
+        );
+    }
+}
+
+#[tokio::test]
 async fn a_pattern_that_runs_away_is_stopped() {
     let mut case = Case::new(&format!("{}!", "a".repeat(60)));
     case.verifier(

@@ -18,3 +18,5 @@ mod golden_db;
 mod looks;
 mod milestones;
 mod programs;
+mod sheets;
+mod workbook;

@@ -509,3 +509,59 @@ async fn code_that_is_not_allowed_or_gives_no_verdict_is_an_error() {
         result.message
     );
 }
+
+#[tokio::test]
+async fn a_program_with_too_many_processes_is_ended_with_all_of_them() {
+    for (number, rule) in [
+        (3, eval::IsolationRule::Off),
+        (4, eval::IsolationRule::WherePossible),
+    ] {
+        let mut case = Case::new("");
+        case.isolation = rule;
+        let length = format!("{}.{number}", 200_000_000 + u64::from(std::process::id()));
+        let mut values = shell(&format!(
+            "n=0; while [ $n -lt 40 ]; do sleep {length} & n=$((n+1)); done; wait"
+        ));
+        values["processes"] = json!(20);
+        values["timeout_seconds"] = json!(60);
+        let result = one(&mut case, "command", values).await;
+        assert_eq!(result.status, VerifierStatus::Error, "{result:?}");
+        assert_eq!(result.verifier_result_values["error_kind"], "sandbox");
+        assert!(
+            result.message.ends_with("(limit `processes`: 20)"),
+            "{}",
+            result.message
+        );
+        for _ in 0..200 {
+            if !runs(&length) {
+                break;
+            }
+            tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+        }
+        assert!(!runs(&length), "`sleep {length}` is still alive");
+        // A few are fine.
+        let few = json!({
+            "command": ["/bin/sh", "-c", "for n in 1 2 3 4 5; do sleep 0.3 & done; wait; echo '{\"passed\": true}'"],
+            "processes": 20,
+        });
+        assert_eq!(one(&mut case, "command", few).await.score, 1.0);
+    }
+}
+
+#[tokio::test]
+async fn a_function_of_the_author_has_few_processes() {
+    let mut case = Case::new("");
+    let code = "import time\nfrom concurrent.futures import ProcessPoolExecutor\n\
+        def check(ctx):\n    with ProcessPoolExecutor(36) as pool:\n        \
+        for _ in range(36): pool.submit(time.sleep, 20)\n    return {'passed': True}\n";
+    case.verifier("llm_code_verifier", json!({"code": code, "timeout_s": 15}));
+    case.configs[0]["eval_config_values"] =
+        json!({"allowed_imports": ["time", "concurrent.futures"]});
+    let result = case.result().await;
+    assert_eq!(result.status, VerifierStatus::Error, "{result:?}");
+    assert!(
+        result.message.ends_with("(limit `processes`: 32)"),
+        "{}",
+        result.message
+    );
+}
