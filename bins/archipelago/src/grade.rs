@@ -41,7 +41,7 @@ pub(crate) async fn grade(flags: &GradeFlags) -> Result<ExitCode, Refused> {
     })
     .await
     .map_err(|error| Refused::new(error.owner(), error))?;
-    if regraded.grades.is_empty() {
+    if regraded.grades.is_empty() && !cancel.is_cancelled() {
         return Err(Refused::configuration(format_args!(
             "`{}` has no completed trial to grade",
             flags.folder.display()
@@ -65,6 +65,10 @@ pub(crate) async fn grade(flags: &GradeFlags) -> Result<ExitCode, Refused> {
         };
         // A closed stdout only means that nobody reads; the grades are on disk.
         let _ = writeln!(stdout, "{}/{}  {result}", trial.task, trial.attempt);
+    }
+    if cancel.is_cancelled() {
+        program::say("grading was cancelled; trials without a line here keep their former grades");
+        code = ExitCode::from(Owner::Cancelled.exit_code());
     }
     Ok(code)
 }
