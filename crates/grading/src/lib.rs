@@ -36,5 +36,5 @@ pub use problem::{Findings, Place, Problem, Severity};
 pub use registry::{Entry, Registry};
 pub use run::{grade, grade_with};
 pub use scoring::{Judged, OnVerifierError, Scoring};
-pub use settings::NoSettings;
+pub use settings::{NoSettings, Sources};
 pub use validate::{Validated, validate};

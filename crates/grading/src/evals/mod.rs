@@ -23,7 +23,7 @@ use crate::eval::{AnyEval, Eval, Typed, object};
 /// All of them.
 pub(crate) fn all() -> Vec<Arc<dyn AnyEval>> {
     fn entry(eval: impl Eval) -> Arc<dyn AnyEval> {
-        Arc::new(Typed(eval))
+        Arc::new(Typed::new(eval))
     }
     let mut evals = vec![
         entry(tool_call::ToolCallLlmCheck),

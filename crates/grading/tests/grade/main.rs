@@ -28,3 +28,5 @@ mod rows;
 mod run;
 mod slides;
 mod validation;
+#[path = "../../../checks/tests/checks/workbook.rs"]
+mod workbook;

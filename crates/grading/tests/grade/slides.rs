@@ -1,22 +1,11 @@
 //! How slides look.
 
-use std::io::Write as _;
-
 use formats::grades::VerifierStatus;
 use serde_json::{Value, json};
 use testkit::openai::Turn;
 
 use crate::case::{Case, stub};
-
-fn package(parts: &[(&str, &str)]) -> Vec<u8> {
-    let mut zip = zip::ZipWriter::new(std::io::Cursor::new(Vec::new()));
-    let options = zip::write::SimpleFileOptions::default();
-    for (name, text) in parts {
-        zip.start_file(*name, options).unwrap();
-        zip.write_all(text.as_bytes()).unwrap();
-    }
-    zip.finish().unwrap().into_inner()
-}
+use crate::workbook::package;
 
 const RELATION: &str = "http://schemas.openxmlformats.org/officeDocument/2006/relationships";
 

@@ -152,10 +152,7 @@ impl RowExamination<'_> {
                 })),
             ));
         }
-        let (text, ruling) = match self.sight {
-            Sight::Shown => self.by_sight(&changes, case).await?,
-            Sight::Tools => self.by_tools(&changes, case).await?,
-        };
+        let (text, ruling) = self.asked(&changes, case).await?;
         let mut described = object(json!({
             "judge_grade": if ruling.met { "pass" } else { "fail" },
             "grade_rationale": ruling.rationale,
@@ -186,65 +183,47 @@ impl RowExamination<'_> {
         changes
     }
 
-    async fn by_sight(
+    /// What the judge is shown of the changes, and what it decides.
+    async fn asked(
         &self,
         changes: &DatabaseChanges,
         case: &Case,
     ) -> Result<(String, Ruling), EvalError> {
         let judge = case.judge()?;
         let context = Context::of_all(judge.model_names());
-        let (text, cut) = context.shortened(&changes.text(), ROWS_SHARE);
+        let (shown, share) = match self.sight {
+            Sight::Shown => (changes.text(), ROWS_SHARE),
+            Sight::Tools => (changes.summary(), SUMMARY_SHARE),
+        };
+        let (text, cut) = context.shortened(&shown, share);
         let code = marker_code(&[text.as_str(), self.criterion].into_iter());
         let abstain = judge.may_abstain();
-        let question = ROWS.question(&self.prompt(&code, &text, cut, abstain), &code)?;
-        let shape = Shape::object(
-            "row_verdict",
-            &json!({ "result": result_type(abstain), "reason": { "type": "string" } }),
-        );
-        let ruling = judge
-            .decide(question, &shape, |text| {
-                reply::result_verdict(text, abstain)
-            })
-            .await?;
-        Ok((text, ruling))
-    }
-
-    async fn by_tools(
-        &self,
-        changes: &DatabaseChanges,
-        case: &Case,
-    ) -> Result<(String, Ruling), EvalError> {
-        let judge = case.judge()?;
-        let context = Context::of_all(judge.model_names());
-        let (text, cut) = context.shortened(&changes.summary(), SUMMARY_SHARE);
-        let code = marker_code(&[text.as_str(), self.criterion].into_iter());
-        let abstain = judge.may_abstain();
-        let question = ROWS.question(&self.prompt(&code, &text, cut, abstain), &code)?;
-        let tools = RowTools::new(changes, case, &self.sources);
-        let submit = submit_verdict(abstain);
-        let ruling = judge
-            .decide_with_tools(question, &tools, &submit, |text| {
-                reply::result_verdict(text, abstain)
-            })
-            .await?;
-        Ok((text, ruling))
-    }
-
-    fn prompt<'a>(
-        &'a self,
-        code: &'a str,
-        changes: &'a str,
-        cut: bool,
-        cannot_assess: bool,
-    ) -> Prompt<'a> {
-        Prompt {
-            code,
+        let prompt = Prompt {
+            code: &code,
             criterion: self.criterion,
-            changes,
+            changes: &text,
             cut,
             tools: self.sight == Sight::Tools,
-            cannot_assess,
-        }
+            cannot_assess: abstain,
+        };
+        let question = ROWS.question(&prompt, &code)?;
+        let read = |text: &str| reply::result_verdict(text, abstain);
+        let ruling = match self.sight {
+            Sight::Shown => {
+                let shape = Shape::object(
+                    "row_verdict",
+                    &json!({ "result": result_type(abstain), "reason": { "type": "string" } }),
+                );
+                judge.decide(question, &shape, read).await?
+            }
+            Sight::Tools => {
+                let tools = RowTools::new(changes, case, &self.sources);
+                let submit = submit_verdict(abstain);
+                let asked = judge.decide_with_tools(question, &tools, &submit, read);
+                asked.await?
+            }
+        };
+        Ok((text, ruling))
     }
 }
 
