@@ -117,7 +117,8 @@ async fn works() -> Result<(), String> {
 
 async fn attempt() -> Result<(), String> {
     let run = Command::new(BUBBLEWRAP)
-        .args(["--unshare-all", "--ro-bind", "/", "/", "--dev", "/dev"])
+        .args(["--die-with-parent", "--unshare-all"])
+        .args(["--ro-bind", "/", "/", "--dev", "/dev"])
         .args([
             "--proc", "/proc", "--tmpfs", "/tmp", "--", "/bin/sh", "-c", ":",
         ])

@@ -144,3 +144,164 @@ async fn events_of_a_calendar_are_checked() {
         );
     }
 }
+
+/// The other side of each rule, and calendars that were not there before.
+#[tokio::test]
+async fn what_is_not_as_expected_fails() {
+    let overlapping = CALENDAR.replace(
+        "END:VCALENDAR",
+        "BEGIN:VEVENT\nUID:3\nSUMMARY:Call\nDTSTART:20250131T145900\nDTEND:20250131T151000\nEND:VEVENT\nEND:VCALENDAR",
+    );
+    let mut case = Case::new("done");
+    let new = |case: &mut Case, before: Option<&str>, after: &str| {
+        let before: Vec<(&str, &[u8])> = before
+            .map(|text| ("cal.ics", text.as_bytes()))
+            .into_iter()
+            .collect();
+        case.worlds(&before, &[("cal.ics", after.as_bytes())]);
+    };
+    let (there, absent) = (Some(CALENDAR), None);
+    for (before, after, check, values, score) in [
+        (
+            there,
+            CALENDAR,
+            "Event Count",
+            json!({"expected_value": 3}),
+            0.0,
+        ),
+        (
+            there,
+            CALENDAR,
+            "Event Has Location",
+            json!({"event_summary": "team", "expected_value": "room 6"}),
+            0.0,
+        ),
+        // An empty location is part of every one.
+        (
+            there,
+            CALENDAR,
+            "Event Has Location",
+            json!({"event_summary": "holiday"}),
+            1.0,
+        ),
+        (
+            there,
+            CALENDAR,
+            "Event Is Recurring",
+            json!({"event_summary": "TEAM"}),
+            1.0,
+        ),
+        (
+            there,
+            CALENDAR,
+            "Event Recurrence Pattern",
+            json!({"event_summary": "team", "expected_value": "DAILY"}),
+            0.0,
+        ),
+        (
+            there,
+            CALENDAR,
+            "Event Recurrence Pattern",
+            json!({"event_summary": "holiday", "expected_value": "WEEKLY"}),
+            0.0,
+        ),
+        // All days, and no others.
+        (
+            there,
+            CALENDAR,
+            "Event Recurrence Days",
+            json!({"event_summary": "team", "expected_value": "MO"}),
+            0.0,
+        ),
+        (
+            there,
+            CALENDAR,
+            "Event Recurrence Days",
+            json!({"event_summary": "team", "expected_value": "MO,WE,FR"}),
+            0.0,
+        ),
+        (
+            there,
+            CALENDAR,
+            "No Events on Date",
+            json!({"expected_date": "1/31/25"}),
+            0.0,
+        ),
+        (there, &overlapping, "No Conflicts", json!({}), 0.0),
+        // On another day the time does not matter.
+        (
+            there,
+            CALENDAR,
+            "Event Time Matches",
+            json!({"event_summary": "team", "expected_time": "14:00", "expected_date": "2025-02-01"}),
+            0.0,
+        ),
+        (
+            there,
+            CALENDAR,
+            "Event Time Matches",
+            json!({"event_summary": "team", "expected_time": "13:00", "tolerance_minutes": 60}),
+            1.0,
+        ),
+        // No event of it has a length.
+        (
+            there,
+            CALENDAR,
+            "Event Duration",
+            json!({"event_summary": "holiday", "expected_value": 0}),
+            0.0,
+        ),
+        (
+            there,
+            CALENDAR,
+            "Event Was Deleted",
+            json!({"event_summary": "team"}),
+            0.0,
+        ),
+        (there, CALENDAR, "No Events Deleted", json!({}), 1.0),
+        (there, CALENDAR, "No Events Modified", json!({}), 1.0),
+        (there, &overlapping, "No Events Modified", json!({}), 1.0),
+        (
+            there,
+            &overlapping,
+            "Event Was Created",
+            json!({"event_summary": "call"}),
+            1.0,
+        ),
+        // Without a calendar before, all is new, nothing was deleted, nothing modified.
+        (
+            absent,
+            CALENDAR,
+            "Event Was Created",
+            json!({"event_summary": "team"}),
+            1.0,
+        ),
+        (
+            absent,
+            CALENDAR,
+            "Event Was Deleted",
+            json!({"event_summary": "team"}),
+            0.0,
+        ),
+        (absent, CALENDAR, "No Events Deleted", json!({}), 1.0),
+        (absent, CALENDAR, "No Events Modified", json!({}), 1.0),
+        // One that was no calendar before is as one that was not there.
+        (
+            Some("broken"),
+            CALENDAR,
+            "Event Was Deleted",
+            json!({"event_summary": "team"}),
+            0.0,
+        ),
+    ] {
+        new(&mut case, before, after);
+        case.verifiers.clear();
+        let mut settings = values.clone();
+        settings["field_to_check"] = json!(check);
+        case.verifier("calendar_field_check", settings);
+        let result = case.result().await;
+        assert_eq!(result.status, VerifierStatus::Ok, "{check}: {result:?}");
+        assert_eq!(result.score, score, "{check} {values}: {result:?}");
+        assert_eq!(result.message, result.verifier_result_values["rationale"]);
+    }
+}

@@ -136,16 +136,41 @@ async fn formulas_without_a_stored_result_are_calculated() {
     }
 }
 
+/// A running balance: each row needs the one above. The last one needs all.
+#[tokio::test]
+async fn chains_of_formulas_may_be_as_long_as_a_sheet() {
+    let mut rows = String::from("<row r=\"1\"><c r=\"A1\"><v>1</v></c></row>");
+    for row in 2..=3_000 {
+        rows.push_str(&format!(
+            "<row r=\"{row}\">{}</row>",
+            formula(&format!("A{row}"), &format!("A{}+1", row - 1))
+        ));
+    }
+    rows.push_str(&format!(
+        "<row r=\"3001\">{}</row>",
+        formula("A3001", "SUM(A1:A3000)")
+    ));
+    let mut case = Case::new("");
+    case.worlds(&[], &[("t.xlsx", &workbook(&[("S", &rows)]))]);
+    // 1 + 2 + … + 3000 = 3000 · 3001 / 2.
+    for (reference, expected) in [("A3000", 3_000), ("A3001", 4_501_500)] {
+        let more = json!({"expected_value": expected.to_string()});
+        let result = cell(&mut case, reference, "exact_match", more).await;
+        assert_eq!(result.score, 1.0, "{reference}: {result:?}");
+    }
+}
+
 /// Nobody knows the result: that is neither a pass nor the agent's fail.
 #[tokio::test]
 async fn a_formula_that_cannot_be_calculated_is_an_error() {
     let rows = format!(
-        "<row r=\"1\">{}{}{}{}<c r=\"E1\" t=\"inlineStr\"><is><t>soon</t></is></c>{}</row>",
-        formula("A1", "XLOOKUP(1,G1:G9,H1:H9)"),
+        "<row r=\"1\">{}{}{}{}<c r=\"E1\" t=\"inlineStr\"><is><t>soon</t></is></c>{}{}</row>",
+        formula("A1", "XLOOKUP(1,H1:H9,I1:I9)"),
         formula("B1", "C1+1"),
         formula("C1", "B1+1"),
         formula("D1", "E1+1"),
         formula("F1", "1+"),
+        formula("G1", &format!("{}1", "NOT(".repeat(100))),
     );
     let mut case = Case::new("");
     case.worlds(&[], &[("t.xlsx", &workbook(&[("S", &rows)]))]);
@@ -154,6 +179,7 @@ async fn a_formula_that_cannot_be_calculated_is_an_error() {
         ("B1", "it needs its own result"),
         ("D1", "the text \"soon\""),
         ("F1", "the formula is cut"),
+        ("G1", "more than 64 deep"),
     ] {
         for check in ["not_empty", "is_empty"] {
             let result = cell(&mut case, reference, check, json!({})).await;

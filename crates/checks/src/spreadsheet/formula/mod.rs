@@ -15,10 +15,25 @@ use self::parse::{Expression, Operator, Reference};
 use super::sheet::Book;
 
 /// Cells that one calculation may look at.
-const MAX_CELLS: usize = 500_000;
+const MAX_LOOKS: usize = 2_000_000;
 
-/// Formulas that may need each other in a chain.
-const MAX_DEPTH: usize = 200;
+/// The position of a sheet in the workbook, and row and column from 0.
+type At = (usize, u32, u32);
+
+/// Why an evaluation does not come to an end.
+enum Stop {
+    /// First these formulas are to be calculated. Chains of formulas can be as long as a sheet, so
+    /// they are not followed by recursion.
+    Needs(Vec<At>),
+    /// There is no result.
+    Unknown(String),
+}
+
+impl From<String> for Stop {
+    fn from(reason: String) -> Self {
+        Self::Unknown(reason)
+    }
+}
 
 /// A value inside of a formula.
 #[derive(Debug, Clone, PartialEq)]
@@ -41,10 +56,8 @@ enum Argument {
 /// Calculates cells of a workbook.
 pub(super) struct Calculation<'b, 'a> {
     book: &'b mut Book<'a>,
-    known: HashMap<(usize, u32, u32), Worth>,
-    /// Cells that are being calculated: one that needs itself has no result.
-    open: HashSet<(usize, u32, u32)>,
-    cells_left: usize,
+    known: HashMap<At, Worth>,
+    looks_left: usize,
 }
 
 impl<'b, 'a> Calculation<'b, 'a> {
@@ -52,8 +65,7 @@ impl<'b, 'a> Calculation<'b, 'a> {
         Self {
             book,
             known: HashMap::new(),
-            open: HashSet::new(),
-            cells_left: MAX_CELLS,
+            looks_left: MAX_LOOKS,
         }
     }
 
@@ -62,54 +74,69 @@ impl<'b, 'a> Calculation<'b, 'a> {
     /// # Errors
     /// Why it cannot be calculated.
     pub(super) fn cell(&mut self, sheet: usize, row: u32, column: u32) -> Result<Value, String> {
-        Ok(self.worth(sheet, row, column)?.into_json())
-    }
-
-    fn worth(&mut self, sheet: usize, row: u32, column: u32) -> Result<Worth, String> {
-        let at = (sheet, row, column);
-        if let Some(known) = self.known.get(&at) {
-            return Ok(known.clone());
-        }
-        self.cells_left = self
-            .cells_left
-            .checked_sub(1)
-            .ok_or_else(|| format!("it needs more than {MAX_CELLS} cells"))?;
-        let Some(cell) = self.book.cells(sheet)?.get(&(row, column)) else {
-            return Ok(Worth::Empty);
-        };
-        let worth = match (&cell.value, &cell.formula) {
-            (Value::Null, Some(formula)) => {
-                let expression = parse::formula(formula)?;
-                if self.open.len() == MAX_DEPTH {
-                    return Err(format!(
-                        "it needs more than {MAX_DEPTH} formulas in a chain"
-                    ));
-                }
-                if !self.open.insert(at) {
-                    return Err("it needs its own result".to_owned());
-                }
-                let worth = self.evaluate(&expression, sheet);
-                self.open.remove(&at);
-                // A formula that gives nothing shows 0.
-                match worth? {
-                    Worth::Empty => Worth::Number(0.0),
-                    worth => worth,
-                }
+        let wanted = (sheet, row, column);
+        let mut open = vec![wanted];
+        // Formulas that wait for others: one that such another needs has no result.
+        let mut waiting = HashSet::new();
+        while let Some(at) = open.last().copied() {
+            if self.known.contains_key(&at) {
+                open.pop();
+                continue;
             }
-            (value, _) => Worth::of(value),
-        };
-        self.known.insert(at, worth.clone());
-        Ok(worth)
+            match self.formula(at) {
+                Ok(worth) => {
+                    self.known.insert(at, worth);
+                    waiting.remove(&at);
+                }
+                Err(Stop::Needs(others)) => {
+                    waiting.insert(at);
+                    if others.iter().any(|other| waiting.contains(other)) {
+                        return Err("it needs its own result".to_owned());
+                    }
+                    open.extend(others);
+                }
+                Err(Stop::Unknown(reason)) => return Err(reason),
+            }
+        }
+        let worth = self.known.get(&wanted).cloned();
+        Ok(worth.unwrap_or(Worth::Empty).into_json())
     }
 
-    fn evaluate(&mut self, expression: &Expression, sheet: usize) -> Result<Worth, String> {
+    /// The result of the formula at `at`.
+    fn formula(&mut self, at: At) -> Result<Worth, Stop> {
+        let cells = self.book.cells(at.0)?;
+        let formula = cells.get(&(at.1, at.2)).and_then(|c| c.formula.as_deref());
+        let expression = parse::formula(formula.unwrap_or_default())?;
+        Ok(match self.evaluate(&expression, at.0)? {
+            // A formula that gives nothing shows 0.
+            Worth::Empty => Worth::Number(0.0),
+            worth => worth,
+        })
+    }
+
+    /// The value of a cell; `None` where its formula is not calculated yet.
+    fn worth(&mut self, at: At) -> Result<Option<Worth>, Stop> {
+        self.looks_left = self.looks_left.checked_sub(1).ok_or_else(|| {
+            Stop::Unknown(format!("it looks at cells more than {MAX_LOOKS} times"))
+        })?;
+        if let Some(known) = self.known.get(&at) {
+            return Ok(Some(known.clone()));
+        }
+        Ok(match self.book.cells(at.0)?.get(&(at.1, at.2)) {
+            None => Some(Worth::Empty),
+            Some(cell) if cell.value.is_null() && cell.formula.is_some() => None,
+            Some(cell) => Some(Worth::of(&cell.value)),
+        })
+    }
+
+    fn evaluate(&mut self, expression: &Expression, sheet: usize) -> Result<Worth, Stop> {
         match expression {
             Expression::Number(number) => Ok(Worth::Number(*number)),
             Expression::Text(text) => Ok(Worth::Text(text.clone())),
             Expression::Truth(truth) => Ok(Worth::Truth(*truth)),
             Expression::Reference(reference) => match self.range(reference, sheet)?.as_slice() {
                 [row] if row.len() == 1 => Ok(row[0].clone()),
-                _ => Err("a range stands where one value is needed".to_owned()),
+                _ => Err("a range stands where one value is needed".to_owned().into()),
             },
             Expression::Negative(inner) => Ok(self
                 .evaluate(inner, sheet)?
@@ -122,18 +149,13 @@ impl<'b, 'a> Calculation<'b, 'a> {
             Expression::Binary(operator, left, right) => {
                 let left = self.evaluate(left, sheet)?;
                 let right = self.evaluate(right, sheet)?;
-                operate(*operator, left, right)
+                Ok(operate(*operator, left, right)?)
             }
             Expression::Call(name, arguments) => self.call(name, arguments, sheet),
         }
     }
 
-    fn call(
-        &mut self,
-        name: &str,
-        arguments: &[Expression],
-        sheet: usize,
-    ) -> Result<Worth, String> {
+    fn call(&mut self, name: &str, arguments: &[Expression], sheet: usize) -> Result<Worth, Stop> {
         // These look only at the argument that they need.
         match (name, arguments) {
             ("IF", [condition, rest @ ..]) if (1..=2).contains(&rest.len()) => {
@@ -163,26 +185,36 @@ impl<'b, 'a> Calculation<'b, 'a> {
                 other => Argument::One(self.evaluate(other, sheet)?),
             });
         }
-        apply(name, &given)
+        Ok(apply(name, &given)?)
     }
 
     /// The values of the cells of a reference, in rows.
-    fn range(&mut self, reference: &Reference, sheet: usize) -> Result<Vec<Vec<Worth>>, String> {
+    fn range(&mut self, reference: &Reference, sheet: usize) -> Result<Vec<Vec<Worth>>, Stop> {
         let sheet = match &reference.sheet {
             None => sheet,
             Some(name) => self
                 .book
                 .position(name)
-                .ok_or_else(|| format!("there is no sheet `{name}`"))?,
+                .ok_or_else(|| Stop::Unknown(format!("there is no sheet `{name}`")))?,
         };
         let (first, last) = (reference.first, reference.last);
-        (first.0..=last.0)
-            .map(|row| {
-                (first.1..=last.1)
-                    .map(|column| self.worth(sheet, row, column))
-                    .collect()
-            })
-            .collect()
+        let mut rows = Vec::new();
+        let mut needed = Vec::new();
+        for row in first.0..=last.0 {
+            let mut cells = Vec::new();
+            for column in first.1..=last.1 {
+                match self.worth((sheet, row, column))? {
+                    Some(worth) => cells.push(worth),
+                    None => needed.push((sheet, row, column)),
+                }
+            }
+            rows.push(cells);
+        }
+        if needed.is_empty() {
+            Ok(rows)
+        } else {
+            Err(Stop::Needs(needed))
+        }
     }
 }
 
