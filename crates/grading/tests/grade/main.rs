@@ -27,6 +27,7 @@ mod reference_page;
 mod rows;
 mod run;
 mod slides;
+mod targets;
 mod validation;
 #[path = "../../../checks/tests/checks/workbook.rs"]
 mod workbook;
