@@ -457,3 +457,43 @@ fn a_change_of_the_scoring_needs_no_judge() {
     let summary: Value = read(&run.join("summary.json"));
     assert!((summary["mean_score"].as_f64().unwrap() - 2.0 / 6.0).abs() < 1e-9);
 }
+
+#[test]
+fn a_judge_of_the_models_own_family_is_warned_of() {
+    let home = tempfile::tempdir().unwrap();
+    let folder = home.path().join("task");
+    std::fs::create_dir(&folder).unwrap();
+    let judged = verifier("judged", "output_llm", &json!({"criteria": "says yes"}));
+    task(&folder, &json!([judged]), &json!([config("output_llm")]));
+    let stderr = |model: &str, judge: &str| {
+        write(
+            &folder,
+            "orchestrator_config.json",
+            &json!({"model": model}),
+        );
+        write(
+            &folder,
+            "grading_settings.json",
+            &json!({"llm_judge_model": judge}),
+        );
+        let ended = archipelago()
+            .env("ANTHROPIC_API_KEY", "k")
+            .env("OPENROUTER_API_KEY", "k")
+            .env("OPENAI_API_KEY", "k")
+            .arg("validate")
+            .arg(&folder)
+            .end();
+        assert_eq!(ended.code, 0, "{}", ended.stderr);
+        ended.stderr
+    };
+    let warned = stderr(
+        "anthropic/claude-sonnet-5",
+        "openrouter/anthropic/claude-opus-5",
+    );
+    assert!(
+        warned.contains("are both Claude: judges favour"),
+        "{warned}"
+    );
+    let other = stderr("anthropic/claude-sonnet-5", "openai/gpt-5");
+    assert!(!other.contains("judges favour"), "{other}");
+}

@@ -131,7 +131,13 @@ pub(crate) fn plan_task(
     };
     let told = |problems: &[Problem]| located(&task, problems, overrides);
     let mut warnings = match grading::validate(&services.registry, grading, &models) {
-        Ok(validated) => told(&validated.warnings),
+        Ok(validated) => {
+            let mut warnings = told(&validated.warnings);
+            if validated.uses_judge {
+                warnings.extend(kinship(&task, overrides.model).map(at));
+            }
+            warnings
+        }
         Err(found) => {
             let (errors, warnings): (Vec<_>, Vec<_>) = found
                 .into_iter()
@@ -169,6 +175,36 @@ fn located(task: &Task, problems: &[Problem], overrides: Overrides<'_>) -> Vec<S
         }
     };
     problems.iter().map(sentence).collect()
+}
+
+/// Families of models, by words that stand in the names of their members.
+const FAMILIES: [(&str, &[&str]); 8] = [
+    ("Claude", &["claude"]),
+    ("GPT", &["gpt-", "/o1", "/o3", "/o4"]),
+    ("Gemini", &["gemini"]),
+    ("Llama", &["llama-", "llama3", "llama4"]),
+    ("Mistral", &["mistral", "magistral"]),
+    ("Qwen", &["qwen", "qwq"]),
+    ("DeepSeek", &["deepseek-"]),
+    ("Grok", &["grok"]),
+];
+
+/// What there is to say where the judge is of the family of the model that it judges.
+fn kinship(task: &Task, instead: Option<&str>) -> Option<String> {
+    let named = task.orchestrator.as_ref().map(|one| one.model.as_str());
+    let model = instead.or(named)?;
+    let judge = &task.grading_settings.as_ref()?.llm_judge_model;
+    let is_of = |name: &str, words: &[&str]| {
+        let name = name.to_lowercase();
+        words.iter().any(|word| name.contains(word))
+    };
+    let (family, _) = FAMILIES
+        .iter()
+        .find(|(_, words)| is_of(model, words) && is_of(judge, words))?;
+    Some(format!(
+        "the judge `{judge}` and the model `{model}` are both {family}: judges favour answers of \
+         their own kind"
+    ))
 }
 
 /// The model of the task, or the one that takes its place.
