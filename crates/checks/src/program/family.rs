@@ -5,13 +5,18 @@
 //! other is stopped while the machine still has room.
 
 use std::collections::HashSet;
-use std::time::Duration;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
 /// Time between two counts.
 const INTERVAL: Duration = Duration::from_millis(50);
+
+/// All processes of the machine, and when they were looked up. Programs that run at the same time
+/// share it: reading all of `/proc` takes milliseconds.
+static TABLE: Mutex<Option<(Instant, Arc<[Process]>)>> = Mutex::new(None);
 
 /// Waits until the program that leads the process group `leader` has more than `limit` processes,
 /// kills all of them, and returns their number. It never returns where they cannot be counted.
@@ -37,16 +42,7 @@ pub(super) async fn outgrown(leader: Option<Pid>, limit: usize) -> usize {
 
 /// The processes of the group of `leader`, and those that descend from one of them.
 fn members(leader: i32) -> HashSet<i32> {
-    let all: Vec<Process> = std::fs::read_dir("/proc")
-        .into_iter()
-        .flatten()
-        .flatten()
-        .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
-        .filter_map(|id: i32| {
-            let stat = std::fs::read_to_string(format!("/proc/{id}/stat")).ok()?;
-            Process::of(id, &stat)
-        })
-        .collect();
+    let all = processes();
     let group = all.iter().filter(|one| one.group == leader);
     let mut members: HashSet<i32> = group.map(|one| one.id).collect();
     loop {
@@ -58,6 +54,28 @@ fn members(leader: i32) -> HashSet<i32> {
             return members;
         }
     }
+}
+
+/// All processes, as they were a moment ago.
+fn processes() -> Arc<[Process]> {
+    let mut table = TABLE.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some((at, processes)) = &*table
+        && at.elapsed() < INTERVAL / 2
+    {
+        return Arc::clone(processes);
+    }
+    let processes: Arc<[Process]> = std::fs::read_dir("/proc")
+        .into_iter()
+        .flatten()
+        .flatten()
+        .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+        .filter_map(|id: i32| {
+            let stat = std::fs::read_to_string(format!("/proc/{id}/stat")).ok()?;
+            Process::of(id, &stat)
+        })
+        .collect();
+    *table = Some((Instant::now(), Arc::clone(&processes)));
+    processes
 }
 
 /// One process of the machine.

@@ -1,13 +1,20 @@
 //! Events of a calendar.
 
-use formats::grades::VerifierStatus;
-use serde_json::json;
+use formats::grades::{VerifierResult, VerifierStatus};
+use serde_json::{Value, json};
 
 use crate::case::Case;
 
 const CALENDAR: &str = "BEGIN:VCALENDAR\nBEGIN:VEVENT\nUID:1\nSUMMARY:Team meeting\nLOCATION:Room 5\n\
     DTSTART:20250131T140000\nDTEND:20250131T150000\nRRULE:FREQ=WEEKLY;BYDAY=MO,WE\nEND:VEVENT\n\
     BEGIN:VEVENT\nUID:2\nSUMMARY:Holiday\nDTSTART;VALUE=DATE:20250201\nEND:VEVENT\nEND:VCALENDAR\n";
+
+async fn checked(case: &mut Case, check: &str, mut values: Value) -> VerifierResult {
+    case.verifiers.clear();
+    values["field_to_check"] = json!(check);
+    case.verifier("calendar_field_check", values);
+    case.result().await
+}
 
 #[tokio::test]
 async fn events_of_a_calendar_are_checked() {
@@ -98,11 +105,7 @@ async fn events_of_a_calendar_are_checked() {
         ("No Events Deleted", json!({}), 0.0),
         ("No Events Modified", json!({}), 0.0),
     ] {
-        case.verifiers.clear();
-        let mut settings = values.clone();
-        settings["field_to_check"] = json!(check);
-        case.verifier("calendar_field_check", settings);
-        let result = case.result().await;
+        let result = checked(&mut case, check, values.clone()).await;
         assert_eq!(result.status, VerifierStatus::Ok, "{check}: {result:?}");
         assert_eq!(result.score, score, "{check} {values}: {result:?}");
         assert_eq!(result.verifier_result_values["event_count"], 2);
@@ -133,13 +136,9 @@ async fn events_of_a_calendar_are_checked() {
         ),
         ("Event Count", json!({"expected_value": "many"})),
     ] {
-        case.verifiers.clear();
-        let mut settings = values;
-        settings["field_to_check"] = json!(check);
-        case.verifier("calendar_field_check", settings);
+        let result = checked(&mut case, check, values).await;
         assert_eq!(
-            case.result().await.verifier_result_values["error_kind"],
-            "config",
+            result.verifier_result_values["error_kind"], "config",
             "{check}"
         );
     }
@@ -295,11 +294,7 @@ async fn what_is_not_as_expected_fails() {
         ),
     ] {
         new(&mut case, before, after);
-        case.verifiers.clear();
-        let mut settings = values.clone();
-        settings["field_to_check"] = json!(check);
-        case.verifier("calendar_field_check", settings);
-        let result = case.result().await;
+        let result = checked(&mut case, check, values.clone()).await;
         assert_eq!(result.status, VerifierStatus::Ok, "{check}: {result:?}");
         assert_eq!(result.score, score, "{check} {values}: {result:?}");
         assert_eq!(result.message, result.verifier_result_values["rationale"]);

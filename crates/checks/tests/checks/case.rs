@@ -123,16 +123,6 @@ impl Case {
     }
 }
 
-/// The bytes of a database after `sql`.
-pub(crate) fn database(sql: &str) -> Vec<u8> {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("x.db");
-    let connection = rusqlite::Connection::open(&path).unwrap();
-    connection.execute_batch(sql).unwrap();
-    drop(connection);
-    std::fs::read(path).unwrap()
-}
-
 /// A world as a folder in which only these files are.
 fn write(world: &Path, files: &[(&str, &[u8])]) {
     if world.exists() {

@@ -3,16 +3,12 @@
 use formats::grades::{VerifierResult, VerifierStatus};
 use serde_json::{Value, json};
 
-use crate::case::{Case, database};
-
-const BEFORE: &str = "create table deals (id integer primary key, name text, worth real);
-    insert into deals values (1, 'Acme', 10.5), (2, 'Bolt', 20.0);";
-const AFTER: &str = "create table deals (id integer primary key, name text, worth real);
-    insert into deals values (1, 'Acme', 10.5), (2, 'Bolt', 25.0), (3, 'Core', 5.0);";
+use crate::case::Case;
+use crate::material::{database, sales_before_and_after};
 
 fn sales() -> Case {
     let case = Case::new("done");
-    let (before, after) = (database(BEFORE), database(AFTER));
+    let (before, after) = sales_before_and_after();
     case.worlds(&[("data/sales.db", &before)], &[("data/sales.db", &after)]);
     case
 }

@@ -3,7 +3,8 @@
 use formats::grades::{VerifierResult, VerifierStatus};
 use serde_json::{Value, json};
 
-use crate::case::{Case, database};
+use crate::case::Case;
+use crate::material::database;
 
 async fn golden(case: &mut Case, values: Value) -> VerifierResult {
     case.verifiers.clear();

@@ -4,7 +4,7 @@ use formats::grades::VerifierStatus;
 use serde_json::json;
 
 use crate::case::Case;
-use crate::workbook::package;
+use crate::material::package;
 
 const RELATION: &str = "http://schemas.openxmlformats.org/officeDocument/2006/relationships";
 

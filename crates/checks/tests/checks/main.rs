@@ -16,7 +16,7 @@ mod data;
 mod evals;
 mod golden_db;
 mod looks;
+mod material;
 mod milestones;
 mod programs;
 mod sheets;
-mod workbook;

@@ -4,7 +4,8 @@ use formats::grades::VerifierStatus;
 use serde_json::json;
 use testkit::openai::Turn;
 
-use crate::case::{Case, database, stub, verdict};
+use crate::case::{Case, stub, verdict};
+use crate::material::{database, sales_before_and_after};
 
 /// §4.5: the judge sees the rows that changed, not the bytes.
 #[tokio::test]
@@ -34,14 +35,9 @@ async fn a_judge_sees_the_changed_rows_of_a_database() {
     }
 }
 
-const BEFORE: &str = "create table deals (id integer primary key, name text, worth real);
-    insert into deals values (1, 'Acme', 10.5), (2, 'Bolt', 20.0);";
-const AFTER: &str = "create table deals (id integer primary key, name text, worth real);
-    insert into deals values (1, 'Acme', 10.5), (2, 'Bolt', 25.0), (3, 'Core', 5.0);";
-
 fn sales() -> Case {
     let case = Case::new("done");
-    let (before, after) = (database(BEFORE), database(AFTER));
+    let (before, after) = sales_before_and_after();
     case.worlds(&[("data/sales.db", &before)], &[("data/sales.db", &after)]);
     case
 }
@@ -78,7 +74,7 @@ async fn db_diff_llm_shows_the_judge_exact_counts_and_rows() {
     }
     // No row changed: no judge.
     let mut case = Case::new("");
-    let same = database(BEFORE);
+    let (same, _) = sales_before_and_after();
     case.worlds(&[("a.db", &same)], &[("a.db", &same)]);
     case.verifier("db_diff_llm", json!({"criteria": "c"}));
     let result = case.result().await;

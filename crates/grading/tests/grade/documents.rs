@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::case::{Case, stub, verdict};
-use crate::workbook::workbook;
+use crate::material::workbook;
 
 fn rows(a3: &str) -> String {
     format!(

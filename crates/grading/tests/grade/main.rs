@@ -21,6 +21,8 @@ mod golden;
 mod injection;
 mod judge;
 mod left_out;
+#[path = "../../../checks/tests/checks/material.rs"]
+mod material;
 mod output_llm;
 mod panel;
 mod reference_page;
@@ -29,5 +31,3 @@ mod run;
 mod slides;
 mod targets;
 mod validation;
-#[path = "../../../checks/tests/checks/workbook.rs"]
-mod workbook;

@@ -4,7 +4,8 @@ use formats::grades::VerifierStatus;
 use serde_json::{Value, json};
 use testkit::openai::Turn;
 
-use crate::case::{Case, database, stub};
+use crate::case::{Case, stub};
+use crate::material::database;
 
 fn deals(rows: impl Iterator<Item = (u32, String)>) -> Vec<u8> {
     let values: Vec<String> = rows.map(|(id, name)| format!("({id}, '{name}')")).collect();

@@ -1,4 +1,4 @@
-//! Office documents made by hand, so that tests know every byte. Tests of `grading` use it too.
+//! Documents and databases of which tests know every byte. Tests of `grading` use them too.
 
 use std::io::{Cursor, Write as _};
 
@@ -64,4 +64,24 @@ pub(crate) fn workbook(sheets: &[(&str, &str)]) -> Vec<u8> {
         .map(|(name, text): &(String, String)| (name.as_str(), text.as_str()))
         .collect();
     package(&parts)
+}
+
+/// The bytes of a database after `sql`.
+pub(crate) fn database(sql: &str) -> Vec<u8> {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("x.db");
+    let connection = rusqlite::Connection::open(&path).unwrap();
+    connection.execute_batch(sql).unwrap();
+    drop(connection);
+    std::fs::read(path).unwrap()
+}
+
+/// A database of deals: in the second, deal 2 is worth more, and deal 3 is new.
+pub(crate) fn sales_before_and_after() -> (Vec<u8>, Vec<u8>) {
+    let schema = "create table deals (id integer primary key, name text, worth real);";
+    let of = |rows: &str| database(&format!("{schema} insert into deals values {rows};"));
+    (
+        of("(1, 'Acme', 10.5), (2, 'Bolt', 20.0)"),
+        of("(1, 'Acme', 10.5), (2, 'Bolt', 25.0), (3, 'Core', 5.0)"),
+    )
 }
