@@ -91,6 +91,8 @@ pub(super) struct Book<'a> {
     workbook: Xlsx<Cursor<&'a [u8]>>,
     names: Vec<String>,
     sheets: HashMap<usize, Cells>,
+    /// The last rows of the sheets that were read.
+    bottoms: HashMap<usize, u32>,
     cells_left: usize,
 }
 
@@ -101,6 +103,7 @@ impl<'a> Book<'a> {
             names: workbook.sheet_names(),
             workbook,
             sheets: HashMap::new(),
+            bottoms: HashMap::new(),
             cells_left: MAX_CELLS,
         })
     }
@@ -120,11 +123,22 @@ impl<'a> Book<'a> {
     pub(super) fn cells(&mut self, position: usize) -> Result<&Cells, String> {
         if !self.sheets.contains_key(&position) {
             let cells = self.read(position)?;
+            let bottom = cells.keys().map(|(row, _)| *row).max();
+            self.bottoms.insert(position, bottom.unwrap_or_default());
             self.sheets.insert(position, cells);
         }
         self.sheets
             .get(&position)
             .ok_or_else(|| "there is no such sheet".to_owned())
+    }
+
+    /// The last row of the sheet at `position` that has a cell.
+    ///
+    /// # Errors
+    /// As [`Self::cells`].
+    pub(super) fn bottom(&mut self, position: usize) -> Result<u32, String> {
+        self.cells(position)?;
+        Ok(self.bottoms.get(&position).copied().unwrap_or_default())
     }
 
     /// Cells come as a stream: a cell in the last corner costs no more than any other.

@@ -52,7 +52,7 @@ async fn formulas_without_a_stored_result_are_calculated() {
         <row r=\"2\"><c r=\"A2\"><v>40</v></c><c r=\"B2\" t=\"inlineStr\"><is><t>Pears</t></is></c></row>\
         <row r=\"3\"><c r=\"A3\"><v>0.5</v></c><c r=\"B3\" t=\"inlineStr\"><is><t>apples</t></is></c></row>";
     // What each formula gives, worked out by hand.
-    let formulas: [(&str, Value); 33] = [
+    let formulas: [(&str, Value); 36] = [
         ("A1", json!(2)),
         ("'My Data'!$A$2", json!(40)),
         ("my data!A1", json!(null)),
@@ -84,6 +84,9 @@ async fn formulas_without_a_stored_result_are_calculated() {
         ("UPPER(TRIM(\"  a  \"\"b\"\" \"))", json!("A \"B\"")),
         ("SUM(C1:C2)", json!(42)),
         ("A9", json!(0)),
+        ("SUM('My Data'!A:A)", json!(42.5)),
+        ("COUNTA('My Data'!$A:$B)", json!(6)),
+        ("SUMIF('My Data'!B:B,\"Pears\",'My Data'!A:A)", json!(40)),
         ("SQRT(-1)", json!("#NUM!")),
         ("LEN(CONCATENATE(\"a\",12,TRUE))", json!(7)),
     ];

@@ -237,7 +237,7 @@ fn sum_of_products(arguments: &[Argument]) -> Result<Worth, String> {
     let shape = |rows: &Vec<Vec<Worth>>| (rows.len(), rows.first().map_or(0, Vec::len));
     let first = rows.first().ok_or("`SUMPRODUCT` needs a range")?;
     if rows.iter().any(|other| shape(other) != shape(first)) {
-        return Ok(Worth::Error("#VALUE!".to_owned()));
+        return Err("`SUMPRODUCT` of ranges of several sizes is not known".to_owned());
     }
     let cells: Vec<Vec<f64>> = rows
         .iter()

@@ -106,7 +106,10 @@ impl<'b, 'a> Calculation<'b, 'a> {
     fn formula(&mut self, at: At) -> Result<Worth, Stop> {
         let cells = self.book.cells(at.0)?;
         let formula = cells.get(&(at.1, at.2)).and_then(|c| c.formula.as_deref());
-        let expression = parse::formula(formula.unwrap_or_default())?;
+        let formula = formula.unwrap_or_default();
+        let effort = formula.len() / 8;
+        let expression = parse::formula(formula)?;
+        self.spend(effort)?;
         Ok(match self.evaluate(&expression, at.0)? {
             // A formula that gives nothing shows 0.
             Worth::Empty => Worth::Number(0.0),
@@ -114,11 +117,17 @@ impl<'b, 'a> Calculation<'b, 'a> {
         })
     }
 
-    /// The value of a cell; `None` where its formula is not calculated yet.
-    fn worth(&mut self, at: At) -> Result<Option<Worth>, Stop> {
-        self.looks_left = self.looks_left.checked_sub(1).ok_or_else(|| {
+    /// Counts what is done; reading a formula counts as looking at some cells.
+    fn spend(&mut self, looks: usize) -> Result<(), Stop> {
+        self.looks_left = self.looks_left.checked_sub(looks).ok_or_else(|| {
             Stop::Unknown(format!("it looks at cells more than {MAX_LOOKS} times"))
         })?;
+        Ok(())
+    }
+
+    /// The value of a cell; `None` where its formula is not calculated yet.
+    fn worth(&mut self, at: At) -> Result<Option<Worth>, Stop> {
+        self.spend(1)?;
         if let Some(known) = self.known.get(&at) {
             return Ok(Some(known.clone()));
         }
@@ -197,7 +206,11 @@ impl<'b, 'a> Calculation<'b, 'a> {
                 .position(name)
                 .ok_or_else(|| Stop::Unknown(format!("there is no sheet `{name}`")))?,
         };
-        let (first, last) = (reference.first, reference.last);
+        let (first, mut last) = (reference.first, reference.last);
+        if last.0 == parse::LAST_ROW {
+            // Of whole columns only what the sheet has.
+            last.0 = self.book.bottom(sheet)?.max(first.0);
+        }
         let mut rows = Vec::new();
         let mut needed = Vec::new();
         for row in first.0..=last.0 {
