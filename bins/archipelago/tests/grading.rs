@@ -253,8 +253,20 @@ fn limits_and_choices_of_grading_are_flags_of_run_and_grade() {
         (grades.scoring_results.final_score - 0.5).abs() < 1e-9,
         "{grades:?}"
     );
+    let line = "task/1  score 0.5  (3 of 4 verifiers judged)";
+    assert!(again.stdout.contains(line), "{}", again.stdout);
     // The judge was not asked again.
     assert_eq!(grades.judge_usage.unwrap().cached_answers, 3);
+
+    // By default an error leaves no score, and the exit code says so.
+    let ended = archipelago()
+        .arg("grade")
+        .arg(&run)
+        .args(["--only", "errors"])
+        .end();
+    assert_eq!(ended.code, 1, "{}\n{}", ended.stdout, ended.stderr);
+    let line = "task/1  no score: 3 of 4 verifiers judged, errors: 1";
+    assert!(ended.stdout.contains(line), "{}", ended.stdout);
 
     for wrong in [
         ["--on-verifier-error", "sometimes"],

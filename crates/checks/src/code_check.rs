@@ -7,10 +7,9 @@ use formats::Object;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use snapshot::SUBSYSTEMS;
 
 use crate::object;
-use crate::program::{Finished, Program, ending, lay_out};
+use crate::program::{Finished, Folder, Program, ending};
 use eval::error::{ErrorKind, EvalError};
 use eval::{Case, Eval, Verdict};
 use evidence::Side;
@@ -126,18 +125,10 @@ impl Eval for CodeCheck {
         config: &CodeCheckConfig,
         case: &Case,
     ) -> Result<Verdict, EvalError> {
-        let failed =
-            |error: std::io::Error| EvalError::helper(format!("no folder for the check: {error}"));
-        let folder = tempfile::tempdir().map_err(failed)?;
-        let root = folder.path().join("world");
-        let to = root.clone();
-        case.evidence
-            .in_world::<_, EvalError>(Side::Final, move |world, limits| {
-                lay_out(world, &SUBSYSTEMS, &to, limits.laid_out_bytes)
-            })
-            .await?;
-        let runner = folder.path().join("check.py");
-        std::fs::write(&runner, RUNNER).map_err(failed)?;
+        let folder = Folder::new()?;
+        folder.world(case, Side::Final, "world").await?;
+        folder.write("check.py", RUNNER)?;
+        let (root, runner) = (folder.path().join("world"), folder.path().join("check.py"));
         let trajectory = case.evidence.trajectory();
         let job = json!({
             "code": values.code,

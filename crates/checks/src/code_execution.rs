@@ -10,10 +10,10 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
-use snapshot::{FILESYSTEM, SUBSYSTEMS};
+use snapshot::FILESYSTEM;
 
 use crate::object;
-use crate::program::{Finished, Program, ending, lay_out};
+use crate::program::{Finished, Folder, Program, ending};
 use eval::error::{ErrorKind, EvalError};
 use eval::{Case, Eval, Verdict};
 use evidence::Side;
@@ -101,17 +101,12 @@ impl Eval for CodeExecution {
         _: &NoSettings,
         case: &Case,
     ) -> Result<Verdict, EvalError> {
-        let folder = tempfile::tempdir().map_err(|error| no_folder(&error))?;
-        let root = folder.path().to_owned();
-        case.evidence
-            .in_world::<_, EvalError>(Side::Final, move |world, limits| {
-                lay_out(world, &SUBSYSTEMS, &root, limits.laid_out_bytes)
-            })
-            .await?;
+        let folder = Folder::new()?;
+        folder.world(case, Side::Final, "").await?;
         let tests = folder.path().join("tests");
         std::fs::create_dir(&tests)
             .and_then(|()| std::fs::write(tests.join(TESTS), &values.unit_test_code))
-            .map_err(|error| no_folder(&error))?;
+            .map_err(|error| Folder::failed(&error))?;
         if let Some(failed) = lay_solution(values, case, &tests)? {
             return Ok(failed);
         }
@@ -152,10 +147,6 @@ impl Eval for CodeExecution {
     }
 }
 
-fn no_folder(error: &std::io::Error) -> EvalError {
-    EvalError::helper(format!("no folder for the tests: {error}"))
-}
-
 /// Puts the agent's code beside the tests. Code that the agent did not give is a fail.
 fn lay_solution(
     values: &CodeExecutionValues,
@@ -172,7 +163,7 @@ fn lay_solution(
         let reason = format!("the agent's output has no code under `{key}`");
         return Ok(Some(result(false, &reason)));
     };
-    std::fs::write(tests.join(SOLUTION), code).map_err(|error| no_folder(&error))?;
+    std::fs::write(tests.join(SOLUTION), code).map_err(|error| Folder::failed(&error))?;
     Ok(None)
 }
 

@@ -14,10 +14,9 @@ use formats::Object;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use snapshot::{SUBSYSTEMS, World};
 
 use crate::object;
-use crate::program::{Finished, Program, ending, lay_out};
+use crate::program::{Finished, Folder, Program, ending};
 use eval::error::{ErrorKind, EvalError};
 use eval::{Case, Eval, Verdict};
 use evidence::Side;
@@ -142,31 +141,18 @@ fn in_task(argument: &str, task: Option<&std::path::Path>) -> Result<OsString, E
     Ok(path)
 }
 
-async fn lay_out_case(case: &Case) -> Result<tempfile::TempDir, EvalError> {
-    let failed =
-        |error: &dyn std::fmt::Display| EvalError::helper(format!("no folder for it: {error}"));
-    let folder = tempfile::tempdir().map_err(|error| failed(&error))?;
-    let trajectory =
-        serde_json::to_vec(case.evidence.trajectory()).map_err(|error| failed(&error))?;
-    std::fs::write(folder.path().join("trajectory.json"), trajectory)
-        .and_then(|()| std::fs::write(folder.path().join("answer.txt"), case.evidence.answer()))
-        .map_err(|error| failed(&error))?;
+async fn lay_out_case(case: &Case) -> Result<Folder, EvalError> {
+    let folder = Folder::new()?;
+    let trajectory = serde_json::to_vec(case.evidence.trajectory());
+    let trajectory = trajectory.map_err(|error| Folder::failed(&error))?;
+    folder.write("trajectory.json", trajectory)?;
+    folder.write("answer.txt", case.evidence.answer())?;
     for (side, name) in [(Side::Initial, "initial"), (Side::Final, "final")] {
-        let to = folder.path().join(name);
-        case.evidence
-            .in_world::<_, EvalError>(side, move |world, limits| {
-                lay_out(world, &SUBSYSTEMS, &to, limits.laid_out_bytes)
-            })
-            .await?;
+        folder.world(case, side, name).await?;
     }
     for (at, golden) in case.evidence.golden_snapshots().iter().cloned().enumerate() {
-        let to = folder.path().join("golden").join((at + 1).to_string());
-        case.evidence
-            .in_world::<_, EvalError>(Side::Final, move |_, limits| {
-                let world = World::open(&golden).map_err(|e| EvalError::helper(e.to_string()))?;
-                lay_out(&world, &SUBSYSTEMS, &to, limits.laid_out_bytes)
-            })
-            .await?;
+        let name = format!("golden/{}", at + 1);
+        folder.golden(case, golden, name).await?;
     }
     Ok(folder)
 }

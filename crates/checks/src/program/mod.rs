@@ -2,19 +2,20 @@
 //! with limits, in a process group of their own, without the secrets of this program.
 
 mod family;
+mod folder;
 mod isolation;
 
 use std::ffi::{OsStr, OsString};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
-use snapshot::World;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::process::Command;
 
+pub(crate) use self::folder::Folder;
 use self::isolation::Isolation;
 use eval::Case;
 use eval::error::{ErrorKind, EvalError};
@@ -211,45 +212,4 @@ pub(crate) fn ending(text: &str, limit: usize) -> &str {
     let chars = text.chars().count();
     let skipped = text.char_indices().nth(chars.saturating_sub(limit));
     skipped.map_or("", |(start, _)| &text[start..])
-}
-
-/// Writes the files of the world at `from` below `to`, of `subsystems` only. Links are left out.
-pub(crate) fn lay_out(
-    from: &World,
-    subsystems: &[&str],
-    to: &Path,
-    max_bytes: u64,
-) -> Result<(), EvalError> {
-    let failed = |path: &str, error: &dyn std::fmt::Display| {
-        EvalError::helper(format!("`{path}` cannot be laid out: {error}"))
-    };
-    let mut left = max_bytes;
-    for subsystem in subsystems {
-        let folder = to.join(subsystem);
-        std::fs::create_dir_all(&folder).map_err(|error| failed(subsystem, &error))?;
-    }
-    for entry in from.entries().iter().filter(|entry| entry.is_file()) {
-        let path = entry.path();
-        let Some((subsystem, rest)) = path.split_once('/') else {
-            continue;
-        };
-        let is_plain = rest
-            .split('/')
-            .all(|part| !matches!(part, "" | "." | "..") && !part.contains('\0'));
-        if !subsystems.contains(&subsystem) || !is_plain {
-            continue;
-        }
-        left = left.checked_sub(entry.size()).ok_or_else(|| {
-            let text =
-                format!("the world has more than {max_bytes} bytes (limit `laid_out_bytes`)");
-            EvalError::helper(text)
-        })?;
-        let target: PathBuf = to.join(subsystem).join(rest);
-        let parent = target.parent().unwrap_or(to);
-        std::fs::create_dir_all(parent).map_err(|error| failed(path, &error))?;
-        let mut reader = from.reader(entry).map_err(|error| failed(path, &error))?;
-        let mut file = std::fs::File::create(&target).map_err(|error| failed(path, &error))?;
-        std::io::copy(&mut reader, &mut file).map_err(|error| failed(path, &error))?;
-    }
-    Ok(())
 }
