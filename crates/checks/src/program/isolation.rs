@@ -9,6 +9,8 @@ use eval::IsolationRule;
 use tokio::process::Command;
 use tokio::sync::OnceCell;
 
+use super::Group;
+
 /// The program that makes namespaces without being root.
 const BUBBLEWRAP: &str = "bwrap";
 
@@ -116,7 +118,8 @@ async fn works() -> Result<(), String> {
 }
 
 async fn attempt() -> Result<(), String> {
-    let run = Command::new(BUBBLEWRAP)
+    let cannot = |error: std::io::Error| format!("`{BUBBLEWRAP}` cannot be run: {error}");
+    let child = Command::new(BUBBLEWRAP)
         .args(["--die-with-parent", "--unshare-all"])
         .args(["--ro-bind", "/", "/", "--dev", "/dev"])
         .args([
@@ -125,11 +128,15 @@ async fn attempt() -> Result<(), String> {
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::piped())
+        .process_group(0)
         .kill_on_drop(true)
-        .output();
-    match tokio::time::timeout(TRIAL, run).await {
+        .spawn()
+        .map_err(cannot)?;
+    // Killed while it sets its child up, it alone would leave the child waiting for ever.
+    let _group = Group::of(&child);
+    match tokio::time::timeout(TRIAL, child.wait_with_output()).await {
         Err(_) => Err(format!("`{BUBBLEWRAP}` did not answer")),
-        Ok(Err(error)) => Err(format!("`{BUBBLEWRAP}` cannot be run: {error}")),
+        Ok(Err(error)) => Err(cannot(error)),
         Ok(Ok(output)) if output.status.success() => Ok(()),
         Ok(Ok(output)) => {
             let said = String::from_utf8_lossy(&output.stderr);

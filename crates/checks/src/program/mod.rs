@@ -13,7 +13,7 @@ use std::time::Duration;
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::process::Command;
+use tokio::process::{Child, Command};
 
 pub(crate) use self::folder::Folder;
 use self::isolation::Isolation;
@@ -90,6 +90,14 @@ pub(crate) struct Finished {
 /// Kills the whole group when dropped: also when the grading is cancelled.
 struct Group(Option<Pid>);
 
+impl Group {
+    /// The group that `child` leads.
+    fn of(child: &Child) -> Self {
+        let id = child.id().and_then(|id| i32::try_from(id).ok());
+        Self(id.map(Pid::from_raw))
+    }
+}
+
 impl Drop for Group {
     fn drop(&mut self) {
         if let Some(group) = self.0 {
@@ -140,12 +148,7 @@ impl Program<'_> {
             .kill_on_drop(true)
             .spawn()
             .map_err(failed)?;
-        let group = Group(
-            child
-                .id()
-                .and_then(|id| i32::try_from(id).ok())
-                .map(Pid::from_raw),
-        );
+        let group = Group::of(&child);
         let (stdin, stdout, stderr) =
             (child.stdin.take(), child.stdout.take(), child.stderr.take());
         let input = self.input;
