@@ -2,13 +2,13 @@
 
 use std::path::PathBuf;
 
-use clap::Parser;
+use clap::{Parser, ValueEnum};
 use grading::{IsolationRule, OnVerifierError};
 
 /// Grades one trajectory against its verifiers and writes the grades.
 ///
-/// Exit codes: 0 every verifier was judged, 1 grading ended with errors, 2 flags or files are wrong, 3 infrastructure,
-/// 130 cancelled. The reference ends with 0 whenever grades were written and with 1 for bad files;
+/// Exit codes: 0 every verifier was judged, 1 grading ended with errors or the score is below `--fail-below`, 2 flags or
+/// files are wrong, 3 infrastructure, 130 cancelled. The reference ends with 0 whenever grades were written and with 1 for bad files;
 /// `--reference-exit-codes` does the same.
 #[derive(Debug, Parser)]
 #[command(version, about)]
@@ -46,6 +46,12 @@ pub(crate) struct Flags {
     /// Where the grades are written; without it they go to stdout
     #[arg(long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
+    /// What stdout gets: `json`, the grades where no `--output` takes them, or `text`, an account for people
+    #[arg(long, value_enum, default_value_t = Format::Json)]
+    pub(crate) format: Format,
+    /// End with 1 where the score is below this
+    #[arg(long, value_name = "SCORE", value_parser = score, allow_negative_numbers = true)]
+    pub(crate) fail_below: Option<f64>,
     /// Judge only the verifiers that ended in an error in the existing `--output` file
     #[arg(long, requires = "output")]
     pub(crate) only_errors: bool,
@@ -93,6 +99,20 @@ pub(crate) struct Flags {
     /// End with the exit codes of the reference
     #[arg(long)]
     pub(crate) reference_exit_codes: bool,
+}
+
+/// What stdout gets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Format {
+    Json,
+    Text,
+}
+
+fn score(text: &str) -> Result<f64, String> {
+    text.parse()
+        .ok()
+        .filter(|score: &f64| score.is_finite())
+        .ok_or_else(|| "must be a number".to_owned())
 }
 
 fn amount(text: &str) -> Result<f64, String> {

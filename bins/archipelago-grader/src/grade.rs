@@ -9,17 +9,20 @@ use formats::blobs;
 use formats::document::{self, DocumentError};
 use formats::grades::{Grades, GradingStatus, VerifierResult, VerifierStatus};
 use formats::owner::Owner;
-use grading::{GradeOptions, GradingInput, GradingPlan, JudgeOptions, Problem, Registry, Severity};
+use formats::task::file;
+use grading::{
+    GradeOptions, GradingInput, GradingPlan, JudgeOptions, Problem, Registry, Severity, Sources,
+};
 use llm_client::Models;
 use program::{Refused, Variables};
 use tokio_util::sync::CancellationToken;
 
-use crate::flags::Flags;
+use crate::flags::{Flags, Format};
 
 /// Grades and returns the exit code.
 pub(crate) async fn grade(flags: &Flags) -> ExitCode {
     match Box::pin(attempt(flags)).await {
-        Ok(grades) => end(&grades, flags.reference_exit_codes),
+        Ok(grades) => end(&grades, flags),
         Err(refused) => refused.tell(flags.reference_exit_codes),
     }
 }
@@ -62,8 +65,8 @@ async fn attempt(flags: &Flags) -> Result<Grades, Refused> {
         ..input.plan()
     };
     match grading::validate(&registry, plan, &models) {
-        Ok(validated) => warn(&validated.warnings),
-        Err(problems) => return Err(refuse(&problems)),
+        Ok(validated) => warn(&validated.warnings, flags),
+        Err(problems) => return Err(refuse(&problems, flags)),
     }
     if let Some(output) = &flags.output {
         // Found out now, not after the judge has been paid.
@@ -72,9 +75,13 @@ async fn attempt(flags: &Flags) -> Result<Grades, Refused> {
     let cancel = CancellationToken::new();
     program::cancel_on_signals(cancel.clone())?;
     let grades = grading::grade_with(&registry, input, &models, options, cancel, &tell).await;
-    match &flags.output {
-        Some(output) => document::write("grades", output, &grades)?,
-        None => print(&grades).map_err(Refused::stdout)?,
+    if let Some(output) = &flags.output {
+        document::write("grades", output, &grades)?;
+    }
+    match (flags.format, &flags.output) {
+        (Format::Text, _) => print_text(&grades).map_err(Refused::stdout)?,
+        (Format::Json, None) => print(&grades).map_err(Refused::stdout)?,
+        (Format::Json, Some(_)) => {}
     }
     Ok(grades)
 }
@@ -120,11 +127,12 @@ fn former(flags: &Flags) -> Result<Option<Grades>, DocumentError> {
     }
 }
 
-fn refuse(problems: &[Problem]) -> Refused {
+fn refuse(problems: &[Problem], flags: &Flags) -> Refused {
+    let sources = sources(flags);
     let errors: Vec<String> = problems
         .iter()
         .filter(|problem| problem.severity == Severity::Error)
-        .map(ToString::to_string)
+        .map(|problem| located(problem, &sources))
         .collect();
     Refused {
         owner: Owner::Configuration,
@@ -132,9 +140,30 @@ fn refuse(problems: &[Problem]) -> Refused {
     }
 }
 
-fn warn(warnings: &[Problem]) {
+fn warn(warnings: &[Problem], flags: &Flags) {
+    if warnings.is_empty() {
+        return;
+    }
+    let sources = sources(flags);
     for warning in warnings {
-        program::say(format_args!("warning: {warning}"));
+        program::say(format_args!("warning: {}", located(warning, &sources)));
+    }
+}
+
+/// The files in which problems stand.
+fn sources(flags: &Flags) -> Sources {
+    Sources::read([
+        (file::VERIFIERS, flags.verifiers.clone()),
+        (file::EVAL_CONFIGS, flags.eval_configs.clone()),
+        (file::SCORING_CONFIG, flags.scoring_config.clone()),
+        (file::GRADING_SETTINGS, flags.grading_settings.clone()),
+    ])
+}
+
+fn located(problem: &Problem, sources: &Sources) -> String {
+    match sources.place(problem) {
+        Some((path, line)) => format!("`{}`, line {line}: {problem}", path.display()),
+        None => problem.to_string(),
     }
 }
 
@@ -162,7 +191,9 @@ fn tell(result: &VerifierResult) {
         VerifierStatus::Error => format!("error: {}", result.message),
         VerifierStatus::Ok => format!("score {}", result.score),
     };
-    program::say(format_args!("{}: {verdict}", result.verifier_id));
+    // Messages quote what agents and judges wrote.
+    let line = format!("{}: {verdict}", result.verifier_id);
+    program::say(report::plain(&line));
 }
 
 fn print(grades: &Grades) -> std::io::Result<()> {
@@ -171,9 +202,48 @@ fn print(grades: &Grades) -> std::io::Result<()> {
     writeln!(stdout)
 }
 
-fn end(grades: &Grades, reference_codes: bool) -> ExitCode {
-    if grades.grading_run_status == GradingStatus::Completed || reference_codes {
+/// One line per verifier, then how many of them count and the score.
+fn print_text(grades: &Grades) -> std::io::Result<()> {
+    let mut stdout = std::io::stdout().lock();
+    for result in &grades.verifier_results {
+        let word = match result.status {
+            VerifierStatus::Error => format!("error: {}", result.message),
+            VerifierStatus::Ok if result.skipped() => result.message.clone(),
+            VerifierStatus::Ok if result.message.is_empty() => format!("score {}", result.score),
+            VerifierStatus::Ok => format!("score {}: {}", result.score, result.message),
+        };
+        let line = format!("{}  {word}", result.verifier_id);
+        // Messages quote what agents and judges wrote.
+        writeln!(stdout, "{}", report::plain(&line))?;
+    }
+    if let Some(coverage) = grades.coverage {
+        writeln!(
+            stdout,
+            "{} of {} verifiers judged, {} passed, {} errors, {} left out",
+            coverage.judged, coverage.total, coverage.passed, coverage.errors, coverage.skipped
+        )?;
+    }
+    match grades.grading_run_status {
+        GradingStatus::Completed => {
+            writeln!(stdout, "score {}", grades.scoring_results.final_score)
+        }
+        _ => writeln!(stdout, "no score"),
+    }
+}
+
+fn end(grades: &Grades, flags: &Flags) -> ExitCode {
+    if flags.reference_exit_codes {
         return ExitCode::SUCCESS;
+    }
+    if grades.grading_run_status == GradingStatus::Completed {
+        let score = grades.scoring_results.final_score;
+        return match flags.fail_below {
+            Some(least) if score < least => {
+                let reason = format!("the score {score} is below {least} (`--fail-below`)");
+                program::fail(Owner::Model, reason)
+            }
+            _ => ExitCode::SUCCESS,
+        };
     }
     let reason = grades
         .scoring_results

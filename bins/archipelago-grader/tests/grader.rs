@@ -375,3 +375,52 @@ fn a_recorded_judge_is_played_though_its_prompts_are_marked_anew() {
         "{message}"
     );
 }
+
+#[test]
+fn a_score_below_the_wanted_one_fails_and_text_is_for_people() {
+    let case = Case::new(&json!([
+        verifier("good", "pattern", answers_42()),
+        verifier("bad", "pattern", json!({"pattern": "43"})),
+    ]));
+    for (least, code) in [("0.5", 0), ("0.51", 1), ("-1", 0)] {
+        let done = case.grade(&["--fail-below", least, "--output", "out/grades.json"]);
+        assert_eq!(done.status.code(), Some(code), "{least}: {}", stderr(&done));
+        // The grades are those of a grading that worked.
+        assert_eq!(case.grades()["grading_run_status"], "completed");
+        assert!(done.stdout.is_empty());
+    }
+    let done = case.grade(&["--fail-below", "0.51", "--reference-exit-codes"]);
+    assert_eq!(done.status.code(), Some(0));
+    let done = case.grade(&["--fail-below", "much"]);
+    assert_eq!(done.status.code(), Some(2));
+
+    let done = case.grade(&["--format", "text"]);
+    let text = String::from_utf8(done.stdout).unwrap();
+    let lines: Vec<&str> = text.lines().collect();
+    assert_eq!(
+        lines,
+        [
+            "good  score 1",
+            "bad  score 0",
+            "2 of 2 verifiers judged, 1 passed, 0 errors, 0 left out",
+            "score 0.5"
+        ]
+    );
+}
+
+#[test]
+fn problems_are_told_with_file_and_line() {
+    let case = Case::new(&json!([]));
+    std::fs::write(
+        case.path("verifiers.json"),
+        "[\n  {\"verifier_id\": \"a\", \"world_id\": null, \"task_id\": \"t\", \"verifier_index\": 0,\n   \"eval_config_id\": \"pattern\",\n   \"verifier_values\": {\n     \"patern\": 1,\n     \"pattern\": \"(\"}}\n]",
+    )
+    .unwrap();
+    let done = case.grade(&[]);
+    assert_eq!(done.status.code(), Some(2));
+    let text = stderr(&done);
+    assert!(
+        text.contains("`verifiers.json`, line 6: verifier `a`, `pattern`: must be a regular"),
+        "{text}"
+    );
+}

@@ -41,7 +41,7 @@ pub(crate) async fn grade(flags: &GradeFlags) -> Result<ExitCode, Refused> {
     })
     .await
     .map_err(|error| Refused::new(error.owner(), error))?;
-    if regraded.grades.is_empty() {
+    if regraded.grades.is_empty() && !cancel.is_cancelled() {
         return Err(Refused::configuration(format_args!(
             "`{}` has no completed trial to grade",
             flags.folder.display()
@@ -57,14 +57,24 @@ pub(crate) async fn grade(flags: &GradeFlags) -> Result<ExitCode, Refused> {
     let mut code = ExitCode::SUCCESS;
     let mut stdout = std::io::stdout().lock();
     for (trial, grades) in &regraded.grades {
+        let coverage = grades.coverage.unwrap_or_default();
+        let (judged, total) = (coverage.judged, coverage.total);
         let result = if grades.grading_run_status == GradingStatus::Completed {
-            format!("score {}", grades.scoring_results.final_score)
+            let score = grades.scoring_results.final_score;
+            format!("score {score}  ({judged} of {total} verifiers judged)")
         } else {
             code = ExitCode::from(Owner::Model.exit_code());
-            "no score: not every verifier could be judged".to_owned()
+            format!(
+                "no score: {judged} of {total} verifiers judged, errors: {}",
+                coverage.errors
+            )
         };
         // A closed stdout only means that nobody reads; the grades are on disk.
         let _ = writeln!(stdout, "{}/{}  {result}", trial.task, trial.attempt);
+    }
+    if cancel.is_cancelled() {
+        program::say("grading was cancelled; trials without a line here keep their former grades");
+        code = ExitCode::from(Owner::Cancelled.exit_code());
     }
     Ok(code)
 }

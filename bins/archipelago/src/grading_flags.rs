@@ -10,6 +10,7 @@ use llm_client::Models;
 use program::Refused;
 
 use crate::flags::amount;
+use crate::services;
 
 /// Limits and choices of grading one trial.
 #[derive(Debug, Args)]
@@ -73,7 +74,7 @@ impl GradingFlags {
             on_verifier_error: self.on_verifier_error,
             only_after_passed: self.only_after_passed,
             isolation: self.verifier_isolation,
-            ..GradeOptions::default()
+            ..services::grade_options()
         })
     }
 }

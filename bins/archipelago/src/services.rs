@@ -31,9 +31,19 @@ pub(crate) fn services(models: Models, sandbox: Arc<dyn Sandbox>) -> Services {
         models,
         agents: Agents::builtin(),
         registry: Registry::builtin(),
-        grading: GradeOptions::default(),
+        grading: grade_options(),
         sandbox,
     }
+}
+
+/// The choices of grading where no flag says otherwise: programs of verifiers are found where this
+/// program's user finds them.
+pub(crate) fn grade_options() -> GradeOptions {
+    let mut options = GradeOptions::default();
+    if let Some(path) = std::env::var_os("PATH") {
+        options.program_path = path;
+    }
+    options
 }
 
 /// The sandbox that the flags name.

@@ -8,7 +8,7 @@ use std::error::Error;
 use std::io::Write as _;
 
 use formats::chat::Message;
-use formats::trajectory::{AgentStatus, Trajectory};
+use formats::trajectory::Trajectory;
 use grading::{Case, Eval, EvalError, Findings, GradingInput, NoSettings, Registry, Verdict};
 use llm_client::Models;
 use schemars::JsonSchema;
@@ -80,13 +80,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
                 Message::user("How many?"),
                 Message::assistant("There are 42."),
             ],
-            output: None,
-            status: AgentStatus::Completed,
-            time_elapsed: 1.0,
-            usage: None,
-            final_answer: None,
-            error: None,
-            extra: formats::Object::new(),
+            ..grading::no_trajectory()
         },
         settings: None,
         verifiers: serde_json::from_value(json!([

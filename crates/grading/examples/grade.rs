@@ -8,7 +8,7 @@ use std::error::Error;
 use std::io::Write as _;
 
 use formats::chat::Message;
-use formats::trajectory::{AgentStatus, Trajectory};
+use formats::trajectory::Trajectory;
 use grading::{GradingInput, Registry};
 use llm_client::Models;
 use serde_json::json;
@@ -37,13 +37,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
                 Message::user("Write a report with the total."),
                 Message::assistant("The report is in report.md."),
             ],
-            output: None,
-            status: AgentStatus::Completed,
-            time_elapsed: 1.0,
-            usage: None,
-            final_answer: None,
-            error: None,
-            extra: formats::Object::new(),
+            ..grading::no_trajectory()
         },
         settings: serde_json::from_value(json!({ "llm_judge_model": "scripted/judge.json" }))?,
         verifiers: serde_json::from_value(json!([

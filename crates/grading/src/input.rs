@@ -2,7 +2,6 @@
 
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
-use std::str::FromStr;
 use std::time::Duration;
 
 use evidence::EvidenceLimits;
@@ -11,7 +10,8 @@ use formats::task::{EvalConfig, GradingSettings, ScoringConfig, Verifier};
 use formats::trajectory::Trajectory;
 use judge::JudgeOptions;
 
-use crate::isolation::IsolationRule;
+use crate::eval::IsolationRule;
+use crate::scoring::OnVerifierError;
 
 /// Where programs are looked for if nothing else is said.
 const PROGRAM_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
@@ -112,41 +112,6 @@ pub struct GradeOptions {
     pub isolation: IsolationRule,
     /// Limits of what is read out of the worlds.
     pub evidence: EvidenceLimits,
-}
-
-/// What becomes of the score where a verifier could not be judged (§3.6).
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
-pub enum OnVerifierError {
-    /// There is no score.
-    #[default]
-    FailRun,
-    /// The verifier counts with a score of 0.
-    ScoreAsZero,
-    /// The score is that of the other verifiers.
-    Exclude,
-}
-
-impl OnVerifierError {
-    /// The word in results and flags.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::FailRun => "fail_run",
-            Self::ScoreAsZero => "score_as_zero",
-            Self::Exclude => "exclude",
-        }
-    }
-}
-
-impl FromStr for OnVerifierError {
-    type Err = String;
-
-    fn from_str(word: &str) -> Result<Self, String> {
-        [Self::FailRun, Self::ScoreAsZero, Self::Exclude]
-            .into_iter()
-            .find(|choice| choice.as_str() == word)
-            .ok_or_else(|| "must be fail_run, score_as_zero or exclude".to_owned())
-    }
 }
 
 impl Default for GradeOptions {

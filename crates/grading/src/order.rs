@@ -1,28 +1,11 @@
-//! The order of verifiers: display positions and dependency levels.
+//! The order of verifiers: dependency levels.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 
 use formats::task::Verifier;
 
 use crate::problem::{Place, Problem, Severity};
-
-/// The number by which messages call each verifier: verifiers are grouped by task (else by
-/// world), each group is sorted by `verifier_index` and numbered from 1 (`spec/grading.md` §2.1).
-pub(crate) fn display_positions(verifiers: &[Verifier]) -> HashMap<&str, usize> {
-    let mut groups: BTreeMap<Option<&str>, Vec<&Verifier>> = BTreeMap::new();
-    for verifier in verifiers {
-        let group = verifier.task_id.as_deref().or(verifier.world_id.as_deref());
-        groups.entry(group).or_default().push(verifier);
-    }
-    let mut positions = HashMap::new();
-    for mut group in groups.into_values() {
-        group.sort_by_key(|verifier| verifier.verifier_index);
-        for (at, verifier) in group.into_iter().enumerate() {
-            positions.insert(verifier.verifier_id.as_str(), at + 1);
-        }
-    }
-    positions
-}
+use crate::scoring::display_positions;
 
 /// Groups `verifiers` (as positions in the slice) so that each verifier comes in a later level
 /// than all it depends on; inside a level the order of the slice stays.
@@ -190,18 +173,5 @@ mod tests {
             "verifier `a`, `verifier_id`: must be unique; entries 1 and 2 of the list share it, got \"a\""
         );
         assert!(problems[1].to_string().ends_with("got \"nobody\""));
-    }
-
-    #[test]
-    fn positions_count_within_the_task_by_index() {
-        let mut verifiers = [verifier("late", 9, &[]), verifier("early", 2, &[])].to_vec();
-        let mut universal = verifier("world", 5, &[]);
-        universal.task_id = None;
-        universal.world_id = Some("w".to_owned());
-        verifiers.push(universal);
-        let positions = display_positions(&verifiers);
-        assert_eq!(positions["early"], 1);
-        assert_eq!(positions["late"], 2);
-        assert_eq!(positions["world"], 1);
     }
 }

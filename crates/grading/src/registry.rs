@@ -39,19 +39,23 @@ impl Registry {
         Self::default()
     }
 
-    /// The evals and scoring methods of this crate.
+    /// The evals of this crate and of `checks`, and the methods of `scoring`.
     #[must_use]
     pub fn builtin() -> Self {
-        let mut registry = Self::default();
-        evals::register(&mut registry);
-        scoring::register(&mut registry);
-        registry
+        let evals = checks::all().into_iter().chain(evals::all());
+        let scoring = scoring::all().into_iter();
+        Self {
+            evals: evals.map(|eval| (eval.id().to_owned(), eval)).collect(),
+            scoring: scoring
+                .map(|method| (method.id().to_owned(), method))
+                .collect(),
+        }
     }
 
     /// Adds `eval`; it replaces an eval of the same id.
     pub fn register(&mut self, eval: impl Eval) -> &mut Self {
         let id = eval.id().to_owned();
-        self.evals.insert(id, Arc::new(Typed(eval)));
+        self.evals.insert(id, Arc::new(Typed::new(eval)));
         self
     }
 
@@ -97,16 +101,18 @@ impl Registry {
     }
 
     pub(crate) fn eval(&self, id: &str) -> Option<Arc<dyn AnyEval>> {
-        let current = EVAL_ALIASES
-            .iter()
-            .find(|(former, _)| *former == id)
-            .map_or(id, |(_, current)| current);
-        self.evals.get(current).cloned()
+        self.evals.get(meant(id, EVAL_ALIASES)).cloned()
     }
 
     pub(crate) fn scoring(&self, id: &str) -> Option<Arc<dyn AnyScoring>> {
-        self.scoring.get(id).cloned()
+        self.scoring.get(meant(id, &scoring::ALIASES)).cloned()
     }
+}
+
+/// The id that `id` stands for.
+fn meant<'a>(id: &'a str, aliases: &[(&'a str, &'a str)]) -> &'a str {
+    let alias = aliases.iter().find(|(alias, _)| *alias == id);
+    alias.map_or(id, |(_, id)| id)
 }
 
 impl std::fmt::Debug for Registry {

@@ -15,7 +15,7 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use crate::error::{ErrorKind, EvalError};
-use crate::eval::{AnyEval, Case, Verdict};
+use crate::eval::{AnyEval, Case, Verdict, result_of};
 use crate::input::{GradeOptions, GradingInput};
 use crate::registry::Registry;
 use crate::scoring::{self, AnyScoring};
@@ -277,11 +277,16 @@ impl<'a> Run<'a> {
                         meters.insert(*at, judge.clone());
                     }
                     let slots = Arc::clone(&self.slots);
+                    let own_slots = eval.slots();
                     let limit = self.options.verifier_timeout;
                     let task = running.spawn(async move {
-                        let Ok(_slot) = slots.acquire_owned().await else {
-                            return Err(EvalError::new(ErrorKind::Cancelled, "grading has ended"));
+                        let ended = |_| EvalError::new(ErrorKind::Cancelled, "grading has ended");
+                        // First the slot of its kind: one that waits for it keeps no other out.
+                        let _own = match own_slots {
+                            Some(slots) => Some(slots.acquire_owned().await.map_err(ended)?),
+                            None => None,
                         };
+                        let _slot = slots.acquire_owned().await.map_err(ended)?;
                         let seconds = limit.as_secs_f64();
                         match tokio::time::timeout(limit, eval.run(case)).await {
                             Ok(outcome) => outcome,
@@ -452,40 +457,6 @@ impl<'a> Run<'a> {
             coverage: Some(coverage),
             judge_usage: Some(self.usage),
             judge_agreement,
-        }
-    }
-}
-
-fn result_of(verifier: &Verifier, outcome: Result<Verdict, EvalError>) -> VerifierResult {
-    let base = |score, values, status, message| VerifierResult {
-        verifier_id: verifier.verifier_id.clone(),
-        verifier_version: verifier.verifier_version,
-        score,
-        verifier_result_values: values,
-        status,
-        message,
-    };
-    match outcome {
-        // NaN cannot stand in JSON and would poison every average.
-        Ok(verdict) if !verdict.score.is_finite() => result_of(
-            verifier,
-            Err(EvalError::new(
-                ErrorKind::Internal,
-                format!("the eval gave the score {}", verdict.score),
-            )),
-        ),
-        Ok(verdict) => base(
-            verdict.score,
-            verdict.values,
-            VerifierStatus::Ok,
-            verdict.message,
-        ),
-        Err(error) => {
-            let mut values = error.values;
-            values.insert("error".to_owned(), error.message.clone().into());
-            values.insert("error_kind".to_owned(), error.kind.as_str().into());
-            values.insert("error_owner".to_owned(), error.kind.owner().as_str().into());
-            base(0.0, values, VerifierStatus::Error, error.message)
         }
     }
 }

@@ -25,24 +25,17 @@ pub(crate) fn without_transcript(
     verifiers: &[Verifier],
     configs: &[EvalConfig],
 ) -> HashMap<usize, String> {
-    let mut skipped = HashMap::new();
-    for (at, verifier) in verifiers.iter().enumerate() {
+    left_out(verifiers, |verifier| {
         let Some(config) = config_of(verifier, configs) else {
-            skipped.insert(at, "its eval config is not known".to_owned());
-            continue;
+            return Some("its eval config is not known".to_owned());
         };
-        let Some(eval) = registry.eval(&config.eval_defn_id) else {
-            let id = &config.eval_defn_id;
-            skipped.insert(at, format!("its eval `{id}` is not known"));
-            continue;
+        let id = &config.eval_defn_id;
+        let Some(eval) = registry.eval(id) else {
+            return Some(format!("its eval `{id}` is not known"));
         };
-        if eval.inspect(verifier, config).needs_transcript {
-            let id = &config.eval_defn_id;
-            let reason = format!("`{id}` needs a transcript here, and there is none");
-            skipped.insert(at, reason);
-        }
-    }
-    with_dependants(verifiers, skipped)
+        let needs_it = eval.inspect(verifier, config).needs_transcript;
+        needs_it.then(|| format!("`{id}` needs a transcript here, and there is none"))
+    })
 }
 
 /// Why verifiers cannot be judged on a state without an answer (§3.9): those whose settings look at
@@ -52,19 +45,29 @@ pub(crate) fn without_answer(
     verifiers: &[Verifier],
     configs: &[EvalConfig],
 ) -> HashMap<usize, String> {
-    let mut skipped = HashMap::new();
-    for (at, verifier) in verifiers.iter().enumerate() {
-        let config = config_of(verifier, configs);
-        let Some(config) = config.filter(|c| !ON_THE_WAY.contains(&c.eval_defn_id.as_str())) else {
-            continue;
-        };
-        let eval = registry.eval(&config.eval_defn_id);
-        if eval.is_some_and(|eval| eval.inspect(verifier, config).needs_transcript) {
-            let id = &config.eval_defn_id;
-            skipped.insert(at, format!("`{id}` looks at the answer, and there is none"));
+    left_out(verifiers, |verifier| {
+        let config = config_of(verifier, configs)?;
+        let id = config.eval_defn_id.as_str();
+        if ON_THE_WAY.contains(&id) {
+            return None;
         }
-    }
-    with_dependants(verifiers, skipped)
+        let needs_it = registry
+            .eval(id)?
+            .inspect(verifier, config)
+            .needs_transcript;
+        needs_it.then(|| format!("`{id}` looks at the answer, and there is none"))
+    })
+}
+
+/// The positions of verifiers that are left out for a reason of their own, and of all that depend
+/// on one of them.
+fn left_out(
+    verifiers: &[Verifier],
+    reason: impl Fn(&Verifier) -> Option<String>,
+) -> HashMap<usize, String> {
+    let own = verifiers.iter().enumerate();
+    let own = own.filter_map(|(at, verifier)| Some((at, reason(verifier)?)));
+    with_dependants(verifiers, own.collect())
 }
 
 /// `skipped` with all that depend on one of them.

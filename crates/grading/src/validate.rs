@@ -10,6 +10,9 @@ use crate::order;
 use crate::problem::{Findings, Place, Problem, Severity};
 use crate::registry::Registry;
 
+/// The eval that judges `negative_criteria` whatever the settings say (§6.4.8).
+const JUDGES_NEGATIVES: &str = "response_tool_verifier";
+
 /// What [`validate`] found out about a plan that works.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
@@ -47,7 +50,7 @@ pub fn validate<'a>(
         let mut inspection = eval.inspect(verifier, config);
         inspection.verifier.look_for_programs(plan.program_path);
         uses_judge |= inspection.uses_judge;
-        if inspection.uses_judge {
+        if inspection.uses_judge && config.eval_defn_id != JUDGES_NEGATIVES {
             problems.extend(unjudged_negative(verifier, plan.settings));
         }
         problems.extend(

@@ -20,6 +20,7 @@ use crate::world::InitialWorld;
 /// Grades the trial whose files are in `folder`, and writes `grades.json` there.
 ///
 /// With `only`, results of these grades that are no errors are kept. The judges are among `models`.
+/// A cancelled grading of all verifiers does not take the place of grades that are there.
 #[expect(
     clippy::too_many_arguments,
     reason = "two callers; each argument is another thing"
@@ -41,6 +42,7 @@ pub(crate) async fn grade_folder(
         folder.join(file::FINAL_SNAPSHOT),
         trajectory,
     );
+    let adds = only.is_some();
     let options = GradeOptions {
         only,
         // Programs of verifiers run elsewhere.
@@ -56,7 +58,10 @@ pub(crate) async fn grade_folder(
         on_result,
     )
     .await;
-    document::write("grades", &folder.join(file::GRADES), &grades)?;
+    let path = folder.join(file::GRADES);
+    if adds || grades.grading_run_status != GradingStatus::Cancelled || !path.exists() {
+        document::write("grades", &path, &grades)?;
+    }
     Ok(grades)
 }
 

@@ -4,7 +4,7 @@ use formats::Object;
 use formats::agent::AgentConfig;
 use formats::run::TaskRecord;
 use formats::task::GradingSettings;
-use grading::{GradingPlan, Severity};
+use grading::{GradingPlan, Place, Problem, Severity, Sources};
 use llm_client::{Model, Models};
 
 use crate::run::{RunRequest, Services, distinct_names};
@@ -130,30 +130,82 @@ pub(crate) fn plan_task(
         scoring: &task.scoring,
         program_path: &services.grading.program_path,
     };
-    let warnings = match grading::validate(&services.registry, grading, &models) {
-        Ok(validated) => validated.warnings,
+    let told = |problems: &[Problem]| located(&task, problems, overrides);
+    let mut warnings = match grading::validate(&services.registry, grading, &models) {
+        Ok(validated) => {
+            let mut warnings = told(&validated.warnings);
+            if validated.uses_judge {
+                warnings.extend(kinship(&task, overrides.model).map(at));
+            }
+            warnings
+        }
         Err(found) => {
             let (errors, warnings): (Vec<_>, Vec<_>) = found
                 .into_iter()
                 .partition(|problem| problem.severity == Severity::Error);
-            problems.extend(errors.iter().map(|problem| at(problem.to_string())));
-            warnings
+            problems.extend(told(&errors));
+            told(&warnings)
         }
     };
+    warnings.extend(unusual);
     match model {
         Some(model) if problems.is_empty() => Ok(Plan {
             task,
             model,
             extra_args,
             models,
-            warnings: warnings
-                .iter()
-                .map(|warning| at(warning.to_string()))
-                .chain(unusual)
-                .collect(),
+            warnings,
         }),
         _ => Err(TaskError { problems }),
     }
+}
+
+/// Each problem with the file and the line at which it stands, as far as a file of the task has it.
+fn located(task: &Task, problems: &[Problem], overrides: Overrides<'_>) -> Vec<String> {
+    if problems.is_empty() {
+        return Vec::new();
+    }
+    let sources = Sources::of_task(&task.folder);
+    let sentence = |problem: &Problem| {
+        // A judge that the caller names stands in no file.
+        let is_the_callers =
+            problem.place == Place::GradingSettings && overrides.judge_model.is_some();
+        match sources.place(problem).filter(|_| !is_the_callers) {
+            Some((path, line)) => format!("`{}`, line {line}: {problem}", path.display()),
+            None => format!("task `{}`: {problem}", task.folder.display()),
+        }
+    };
+    problems.iter().map(sentence).collect()
+}
+
+/// Families of models, by words that stand in the names of their members.
+const FAMILIES: [(&str, &[&str]); 8] = [
+    ("Claude", &["claude"]),
+    ("GPT", &["gpt-", "/o1", "/o3", "/o4"]),
+    ("Gemini", &["gemini"]),
+    ("Llama", &["llama-", "llama3", "llama4"]),
+    ("Mistral", &["mistral", "magistral"]),
+    ("Qwen", &["qwen", "qwq"]),
+    ("DeepSeek", &["deepseek-"]),
+    ("Grok", &["grok"]),
+];
+
+/// What there is to say where the judge is of the family of the model that it judges.
+fn kinship(task: &Task, instead: Option<&str>) -> Option<String> {
+    let named = task.orchestrator.as_ref().map(|one| one.model.as_str());
+    let model = instead.or(named)?;
+    let judge = &task.grading_settings.as_ref()?.llm_judge_model;
+    let is_of = |name: &str, words: &[&str]| {
+        let name = name.to_lowercase();
+        words.iter().any(|word| name.contains(word))
+    };
+    let (family, _) = FAMILIES
+        .iter()
+        .find(|(_, words)| is_of(model, words) && is_of(judge, words))?;
+    Some(format!(
+        "the judge `{judge}` and the model `{model}` are both {family}: judges favour answers of \
+         their own kind"
+    ))
 }
 
 /// The model of the task, or the one that takes its place.

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use formats::blobs;
 use formats::document;
-use formats::grades::{Grades, VerifierResult};
+use formats::grades::{Grades, GradingStatus, VerifierResult};
 use formats::run::{FORMAT_VERSION, RunRecord, Summary, file};
 use formats::trajectory::AgentStatus;
 use tokio_util::sync::CancellationToken;
@@ -43,6 +43,9 @@ pub struct Regraded {
 
 /// Grades completed trials again and brings `summary.json` up to date. Neither the model nor an
 /// environment is needed: the trajectory, the final snapshot and the task folder are.
+///
+/// A trial that is being graded when `cancel` comes keeps its former grades, unless only its errors
+/// are graded again: then what was judged until then is added to them.
 ///
 /// # Errors
 /// [`RunError`] when the folder holds no run, a task is not readable any more, or a file cannot be
@@ -82,6 +85,10 @@ pub async fn regrade(
             attempt: trial.attempt,
         };
         let folder = id.folder(&run_folder);
+        if cancel.is_cancelled() {
+            // The trials that are left keep the grades that they have.
+            break;
+        }
         let wanted = only_trial.as_ref().is_none_or(|only| *only == folder);
         if !wanted || trial.outcome.agent_status != Some(AgentStatus::Completed) {
             continue;
@@ -97,6 +104,10 @@ pub async fn regrade(
         let plan = plan_task(Task::load(&path)?, overrides, services)?;
         let grades =
             regrade_trial(request, services, &plan, &id, &folder, cancel, on_result).await?;
+        if grades.grading_run_status == GradingStatus::Cancelled && !request.only_errors {
+            // Its former grades still stand.
+            break;
+        }
         grade::apply(&grades, &mut trial.outcome);
         tasks.insert(id.task.clone(), plan.task);
         all_grades.push((id, grades));

@@ -144,16 +144,6 @@ impl Case {
     }
 }
 
-/// The bytes of a database after `sql`.
-pub(crate) fn database(sql: &str) -> Vec<u8> {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("x.db");
-    let connection = rusqlite::Connection::open(&path).unwrap();
-    connection.execute_batch(sql).unwrap();
-    drop(connection);
-    std::fs::read(path).unwrap()
-}
-
 /// A judge that gives `turns`.
 pub(crate) async fn stub(turns: impl IntoIterator<Item = Turn>) -> OpenAiStub {
     OpenAiStub::start(Script::new(turns)).await.unwrap()

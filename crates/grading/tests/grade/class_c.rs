@@ -8,7 +8,8 @@ use formats::grades::VerifierStatus;
 use serde_json::Value;
 use testkit::openai::Turn;
 
-use crate::case::{Case, database, stub};
+use crate::case::{Case, stub};
+use crate::material::database;
 
 /// All ids of checks for one product.
 const CHECKS: [&str; 34] = [

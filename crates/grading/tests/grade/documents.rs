@@ -5,50 +5,7 @@ use std::io::{Cursor, Write as _};
 use serde_json::{Value, json};
 
 use crate::case::{Case, stub, verdict};
-
-/// A workbook with these sheets: name and rows in `SpreadsheetML`.
-fn workbook(sheets: &[(&str, &str)]) -> Vec<u8> {
-    let main = "http://schemas.openxmlformats.org/spreadsheetml/2006/main";
-    let office = "http://schemas.openxmlformats.org/officeDocument/2006/relationships";
-    let package = "http://schemas.openxmlformats.org/package/2006/relationships";
-    let mut list = String::new();
-    let mut relations = String::new();
-    let mut files = Vec::new();
-    for (n, (name, rows)) in sheets.iter().enumerate() {
-        list.push_str(&format!(
-            "<sheet name=\"{name}\" sheetId=\"{}\" r:id=\"r{n}\"/>",
-            n + 1
-        ));
-        relations.push_str(&format!(
-            "<Relationship Id=\"r{n}\" Type=\"{office}/worksheet\" Target=\"worksheets/s{n}.xml\"/>"
-        ));
-        files.push((
-            format!("xl/worksheets/s{n}.xml"),
-            format!("<worksheet xmlns=\"{main}\"><sheetData>{rows}</sheetData></worksheet>"),
-        ));
-    }
-    files.push((
-        "_rels/.rels".into(),
-        format!("<Relationships xmlns=\"{package}\"><Relationship Id=\"r\" Type=\"{office}/officeDocument\" Target=\"xl/workbook.xml\"/></Relationships>"),
-    ));
-    files.push((
-        "xl/_rels/workbook.xml.rels".into(),
-        format!("<Relationships xmlns=\"{package}\">{relations}</Relationships>"),
-    ));
-    files.push((
-        "xl/workbook.xml".into(),
-        format!(
-            "<workbook xmlns=\"{main}\" xmlns:r=\"{office}\"><sheets>{list}</sheets></workbook>"
-        ),
-    ));
-    let mut zip = zip::ZipWriter::new(Cursor::new(Vec::new()));
-    for (name, content) in files {
-        zip.start_file(name, zip::write::SimpleFileOptions::default())
-            .unwrap();
-        zip.write_all(content.as_bytes()).unwrap();
-    }
-    zip.finish().unwrap().into_inner()
-}
+use crate::material::workbook;
 
 fn rows(a3: &str) -> String {
     format!(
@@ -312,4 +269,25 @@ async fn pages_of_a_pdf_are_shown_where_the_settings_ask() {
     let (_, content) = asked(&case).await;
     let text = content.as_str().unwrap();
     assert!(text.contains("`pdftoppm` is not installed"), "{text}");
+}
+
+#[tokio::test]
+async fn one_part_of_a_reference_is_shown_where_it_is_asked_for() {
+    let mut case = Case::new("x");
+    let cell = |text: &str| {
+        format!("<row r=\"1\"><c r=\"A1\" t=\"inlineStr\"><is><t>{text}</t></is></c></row>")
+    };
+    let book = workbook(&[("First", &cell("alpha")), ("Second", &cell("beta"))]);
+    case.worlds(&[("ref.xlsx", &book)], &[("ref.xlsx", &book)]);
+    case.verifier(
+        "output_llm",
+        json!({
+            "criteria": "c",
+            "artifacts_to_reference": [{"name": "ref.xlsx", "source": "world", "index": 1}],
+        }),
+    );
+    let (_, content) = asked(&case).await;
+    let text = content.as_str().unwrap();
+    assert!(text.contains("beta") && text.contains("Second"), "{text}");
+    assert!(!text.contains("alpha"), "{text}");
 }

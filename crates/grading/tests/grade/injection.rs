@@ -9,7 +9,8 @@ use std::collections::BTreeSet;
 use ::judge::{Decision, reply};
 use serde_json::{Value, json};
 
-use crate::case::{Case, database, stub};
+use crate::case::{Case, stub};
+use crate::material::database;
 
 /// What an agent might write in order to be let through.
 const ATTEMPTS: &[&str] = &[

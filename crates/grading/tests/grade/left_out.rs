@@ -118,3 +118,67 @@ async fn what_is_not_judged_in_time_is_an_error() {
     assert_eq!(kinds, [None, Some("timeout"), Some("timeout")]);
     assert_eq!(grades.grading_run_status, GradingStatus::Error);
 }
+
+#[tokio::test]
+async fn what_is_not_known_is_left_out_without_a_transcript() {
+    let mut case = Case::new("");
+    case.verifier("template", json!({}))["eval_config_id"] = json!("nowhere");
+    case.verifier("no_such_eval", json!({}));
+    case.verifier("template", json!({}))["verifier_dependencies"] = json!(["v2"]);
+    case.verifier("template", json!({}));
+    case.options.skip_trajectory_verifiers = true;
+    let grades = case.grade().await;
+    let reasons: Vec<&str> = grades
+        .verifier_results
+        .iter()
+        .filter_map(|result| result.verifier_result_values.get("reason")?.as_str())
+        .collect();
+    assert_eq!(
+        reasons,
+        [
+            "its eval config is not known",
+            "its eval `no_such_eval` is not known",
+            "it depends on `v2`, which is left out"
+        ]
+    );
+    for result in &grades.verifier_results[..3] {
+        assert_eq!((result.status, result.score), (VerifierStatus::Ok, 0.0));
+        assert!(!result.message.is_empty());
+    }
+    assert_eq!(grades.scoring_results.final_score, 1.0);
+}
+
+/// §3.9: nothing is scored, what is not known is an error, and tool calls are looked for.
+#[tokio::test]
+async fn a_state_that_is_right_is_judged_without_a_trajectory() {
+    let mut case = Case::new("The answer.");
+    case.worlds(&[], &[("a.txt", b"42")]);
+    case.verifier("file_diff_check", json!({"file_pattern": "a.txt"}));
+    case.verifier("pattern_match_check", json!({"pattern": "answer"}));
+    case.verifier("tool_call_check", json!({"tool_name": "x"}));
+    case.verifier("template", json!({}))["eval_config_id"] = json!("nowhere");
+    case.verifier("file_diff_check", json!({"file_pattern": "b.txt"}));
+    let results = grading::check_golden_state(
+        &case.registry,
+        case.input(),
+        &llm_client::Models::new(|_| None),
+        case.options.clone(),
+        tokio_util::sync::CancellationToken::new(),
+        &|_| {},
+    )
+    .await;
+    let seen: Vec<(&str, f64, VerifierStatus, bool)> = results
+        .iter()
+        .map(|r| (r.verifier_id.as_str(), r.score, r.status, r.skipped()))
+        .collect();
+    assert_eq!(
+        seen,
+        [
+            ("v1", 1.0, VerifierStatus::Ok, false),
+            ("v2", 0.0, VerifierStatus::Ok, true),
+            ("v3", 0.0, VerifierStatus::Ok, false),
+            ("v4", 0.0, VerifierStatus::Error, false),
+            ("v5", 0.0, VerifierStatus::Ok, false),
+        ]
+    );
+}

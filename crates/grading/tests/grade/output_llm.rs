@@ -301,6 +301,9 @@ async fn too_many_changes_are_chosen_from() {
     assert_eq!(values["evaluated_artifacts"], "c.txt, b.txt");
     assert_eq!(values["artifact_selection"], json!({"of": 3, "chosen": 2}));
     assert_eq!(values["judge_usage"]["calls"], 2);
+    // A selection is to be the same each time; a verdict has the judge's own temperature.
+    assert_eq!(judge.requests()[0].body["temperature"], 0.0);
+    assert!(judge.requests()[1].body.get("temperature").is_none());
     let selecting = text(&judge, 0);
     assert!(selecting.contains("cut: yes") && selecting.contains("lines left out"));
     // 60 % of the context, of 4 characters a token.

@@ -1,6 +1,8 @@
 //! One run as a whole: order, errors, coverage, cancelling, grading again.
 
-use std::sync::Mutex;
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use formats::grades::{GradingStatus, VerifierStatus};
@@ -13,7 +15,23 @@ use tokio_util::sync::CancellationToken;
 use crate::case::{Case, models, stub, verdict};
 
 /// An eval from outside of the crate: waits, panics or fails as its values say.
-struct Odd;
+struct Odd {
+    id: &'static str,
+    at_once: Option<usize>,
+    running: Arc<AtomicUsize>,
+    most: Arc<AtomicUsize>,
+}
+
+impl Odd {
+    fn new(id: &'static str, at_once: Option<usize>) -> Self {
+        Self {
+            id,
+            at_once,
+            running: Arc::default(),
+            most: Arc::default(),
+        }
+    }
+}
 
 #[derive(serde::Deserialize, schemars::JsonSchema)]
 struct OddValues {
@@ -32,8 +50,12 @@ impl Eval for Odd {
     type Values = OddValues;
     type Config = NoSettings;
 
-    fn id(&self) -> &'static str {
-        "odd"
+    fn id(&self) -> &str {
+        self.id
+    }
+
+    fn at_once(&self) -> Option<usize> {
+        self.at_once
     }
 
     fn about(&self) -> &'static str {
@@ -46,7 +68,10 @@ impl Eval for Odd {
         _: &NoSettings,
         case: &grading::Case,
     ) -> Result<Verdict, EvalError> {
+        let running = self.running.fetch_add(1, Relaxed) + 1;
+        self.most.fetch_max(running, Relaxed);
         tokio::time::sleep(Duration::from_millis(values.wait_ms)).await;
+        self.running.fetch_sub(1, Relaxed);
         assert!(!values.panic, "a defect");
         let mut described = formats::Object::new();
         let seen: Vec<f64> = case
@@ -63,7 +88,7 @@ impl Eval for Odd {
 
 fn odd() -> Case {
     let mut case = Case::new("answer");
-    case.registry.register(Odd);
+    case.registry.register(Odd::new("odd", None));
     case
 }
 
@@ -386,4 +411,62 @@ async fn grading_can_be_spawned() {
         grading::grade(&registry, input, &models, CancellationToken::new(), &|_| {}).await
     });
     assert_eq!(task.await.unwrap().scoring_results.final_score, 1.0);
+}
+
+#[tokio::test]
+async fn verifiers_at_once_are_limited_in_all_and_by_kind() {
+    let mut case = Case::new("x");
+    let (any, one) = (Odd::new("any", None), Odd::new("one", Some(1)));
+    let (most_any, most_one) = (Arc::clone(&any.most), Arc::clone(&one.most));
+    case.registry.register(any).register(one);
+    case.options.concurrency = 3;
+    // Those of the kind that may only run one by one come first, and keep no other out.
+    for _ in 0..4 {
+        case.verifier("one", json!({"wait_ms": 400, "score": 1.0}));
+    }
+    for _ in 0..6 {
+        case.verifier("any", json!({"wait_ms": 50, "score": 1.0}));
+    }
+    // A verifier's time does not run while it waits for its turn.
+    case.options.verifier_timeout = Duration::from_millis(1500);
+    let heard = Mutex::new(Vec::new());
+    let grades = case
+        .grade_by(&Models::new(|_| None), &|result| {
+            heard.lock().unwrap().push(result.verifier_id.clone());
+        })
+        .await;
+    assert_eq!(grades.scoring_results.final_score, 1.0, "{grades:?}");
+    assert_eq!(most_one.load(Relaxed), 1);
+    assert!((2..=3).contains(&most_any.load(Relaxed)), "{most_any:?}");
+    let heard = heard.lock().unwrap();
+    let place = |id: &str| heard.iter().position(|other| other == id).unwrap();
+    assert!(place("v10") < place("v3"), "{heard:?}");
+}
+
+#[tokio::test]
+async fn a_verifier_of_another_version_is_judged_again() {
+    let mut case = odd();
+    case.verifier("odd", json!({"score": 0.25}));
+    case.verifier("odd", json!({"score": 0.5}));
+    let grades = case.grade().await;
+    case.options.only = Some(grades);
+    case.verifiers[0]["verifier_values"]["score"] = json!(1.0);
+    case.verifiers[1]["verifier_values"]["score"] = json!(1.0);
+    case.verifiers[1]["verifier_version"] = json!(2);
+    let grades = case.grade().await;
+    let scores: Vec<f64> = grades.verifier_results.iter().map(|r| r.score).collect();
+    assert_eq!(scores, [0.25, 1.0]);
+    assert_eq!(grades.verifier_results[1].verifier_version, 2);
+}
+
+/// §7.7: the average counts negative scores as 0, the results stay what they are.
+#[tokio::test]
+async fn scoring_leaves_results_as_they_are() {
+    let mut case = odd();
+    case.verifier("odd", json!({"score": -1.0}));
+    case.verifier("odd", json!({"score": 1.0}));
+    case.scoring["scoring_defn_id"] = json!("criteria_level_clamped_average");
+    let grades = case.grade().await;
+    assert_eq!(grades.scoring_results.final_score, 0.5);
+    assert_eq!(grades.verifier_results[0].score, -1.0);
 }

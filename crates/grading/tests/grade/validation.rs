@@ -132,7 +132,7 @@ fn surprises_are_warned_of() {
 #[test]
 fn every_entry_of_the_registry_has_schemas_and_a_sentence() {
     let registry = grading::Registry::builtin();
-    assert_eq!(registry.scoring_ids().count(), 9);
+    assert_eq!(registry.scoring_ids().count(), 11);
     for entry in registry
         .evals()
         .into_iter()
@@ -146,4 +146,94 @@ fn every_entry_of_the_registry_has_schemas_and_a_sentence() {
             entry.id
         );
     }
+}
+
+#[test]
+fn former_and_short_ids_are_known_and_the_first_of_equal_configs_counts() {
+    let mut case = Case::new("");
+    case.verifier(
+        "code_runner_verifier",
+        json!({"code": "def check(ctx): return {'passed': True}"}),
+    );
+    case.verifier("template", json!({}));
+    for (alias, id) in [
+        ("mean", "template"),
+        ("weighted", "deep_research_weighted_average"),
+        ("pass_rate", "apex_v1_grade_score"),
+    ] {
+        assert!(case.registry.scoring_ids().any(|known| known == id));
+        case.scoring["scoring_defn_id"] = json!(alias);
+        assert_eq!(problems(&case), Vec::<String>::new(), "{alias}");
+    }
+    case.configs.push(json!({
+        "eval_config_id": "template", "eval_config_name": "again",
+        "eval_defn_id": "no_such_eval", "eval_config_values": {},
+    }));
+    let text = problems(&case).join("\n");
+    assert!(
+        text.contains(
+            "warning: eval config `template`, `eval_config_id`: stands twice; the first one counts"
+        ),
+        "{text}"
+    );
+    assert!(!text.contains("verifier `v2`"), "{text}");
+}
+
+#[test]
+fn negative_criteria_that_are_judged_in_any_case_are_not_warned_of() {
+    let mut case = Case::new("");
+    case.verifier(
+        "response_tool_verifier",
+        json!({"criteria": "c", "negative_criteria": "bad"}),
+    );
+    assert_eq!(problems(&case), Vec::<String>::new());
+    case.verifier(
+        "output_llm",
+        json!({"criteria": "c", "negative_criteria": "bad"}),
+    );
+    let text = problems(&case).join("\n");
+    assert!(
+        text.starts_with("warning: verifier `v2`, `negative_criteria`: "),
+        "{text}"
+    );
+}
+
+/// The minimal working input set of `spec/grading.md`, appendix B.
+#[tokio::test]
+async fn the_minimal_input_set_works() {
+    let mut case = Case::new("The total is in model.xlsx.");
+    case.worlds(&[], &[("notes.md", b"nothing")]);
+    case.verifiers = serde_json::from_value(json!([
+        {"verifier_id": "v1", "world_id": null, "task_id": "t1", "eval_config_id": "ec_llm",
+         "verifier_index": 0,
+         "verifier_values": {"criteria": "The workbook states a 2024 total of 41,250",
+                             "is_primary_objective": true,
+                             "expected_file_type": "Spreadsheets (.xlsx, .xls, .xlsm, .ods)"}},
+        {"verifier_id": "v2", "world_id": null, "task_id": "t1", "eval_config_id": "ec_file",
+         "verifier_index": 1,
+         "verifier_values": {"file_pattern": "*.xlsx", "change_types": ["created"]}},
+    ]))
+    .unwrap();
+    case.configs = serde_json::from_value(json!([
+        {"eval_config_id": "ec_llm", "eval_config_name": "LLM", "eval_defn_id": "output_llm",
+         "eval_config_values": {}},
+        {"eval_config_id": "ec_file", "eval_config_name": "File",
+         "eval_defn_id": "file_diff_check", "eval_config_values": {}},
+    ]))
+    .unwrap();
+    case.scoring = json!({
+        "scoring_config_id": "sc", "scoring_config_name": "Mean",
+        "scoring_defn_id": "task_score_unweighted_and_universal_penalty",
+        "scoring_config_values": {},
+    });
+    case.settings =
+        json!({"llm_judge_model": "openai/judge", "llm_judge_extra_args": {"temperature": 0}});
+    assert_eq!(problems(&case), Vec::<String>::new());
+    // No workbook: neither verifier needs a judge to see that.
+    let grades = case.grade().await;
+    let scores: Vec<f64> = grades.verifier_results.iter().map(|r| r.score).collect();
+    assert_eq!(scores, [0.0, 0.0]);
+    let values = &grades.scoring_results.scoring_method_result_values;
+    assert_eq!(values["task_verifier_count"], 2);
+    assert_eq!(grades.scoring_results.final_score, 0.0);
 }

@@ -1,21 +1,19 @@
 //! Criteria on the changed rows of the worlds (§6.3.13, §6.4.3): `db_diff_llm` shows them to a
 //! judge, `db_diff_llm_tools` and `db_diff_llm_difficulty_weighted` give it tools to look at them.
 
-mod golden;
 mod tools;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-pub(super) use self::golden::GoldenDbMatch;
 use self::tools::RowTools;
 use super::object;
 use crate::error::EvalError;
 use crate::eval::{Case, Eval, Verdict};
 use crate::evals::prompts::ROWS;
 use crate::problem::Findings;
-use crate::settings::flag;
+use crate::settings::{flag, yes};
 use evidence::{DatabaseChanges, RowSources};
 use formats::chat::ToolDefinition;
 use judge::{Context, Ruling, Shape, VerdictTool, marker_code, reply};
@@ -60,10 +58,6 @@ pub(crate) struct DbDiffConfig {
     /// these kinds that the worlds have.
     #[serde(default = "yes", deserialize_with = "flag")]
     diff_all_types: bool,
-}
-
-const fn yes() -> bool {
-    true
 }
 
 impl DbDiffConfig {
@@ -158,10 +152,7 @@ impl RowExamination<'_> {
                 })),
             ));
         }
-        let (text, ruling) = match self.sight {
-            Sight::Shown => self.by_sight(&changes, case).await?,
-            Sight::Tools => self.by_tools(&changes, case).await?,
-        };
+        let (text, ruling) = self.asked(&changes, case).await?;
         let mut described = object(json!({
             "judge_grade": if ruling.met { "pass" } else { "fail" },
             "grade_rationale": ruling.rationale,
@@ -192,65 +183,47 @@ impl RowExamination<'_> {
         changes
     }
 
-    async fn by_sight(
+    /// What the judge is shown of the changes, and what it decides.
+    async fn asked(
         &self,
         changes: &DatabaseChanges,
         case: &Case,
     ) -> Result<(String, Ruling), EvalError> {
         let judge = case.judge()?;
         let context = Context::of_all(judge.model_names());
-        let (text, cut) = context.shortened(&changes.text(), ROWS_SHARE);
+        let (shown, share) = match self.sight {
+            Sight::Shown => (changes.text(), ROWS_SHARE),
+            Sight::Tools => (changes.summary(), SUMMARY_SHARE),
+        };
+        let (text, cut) = context.shortened(&shown, share);
         let code = marker_code(&[text.as_str(), self.criterion].into_iter());
         let abstain = judge.may_abstain();
-        let question = ROWS.question(&self.prompt(&code, &text, cut, abstain), &code)?;
-        let shape = Shape::object(
-            "row_verdict",
-            &json!({ "result": result_type(abstain), "reason": { "type": "string" } }),
-        );
-        let ruling = judge
-            .decide(question, &shape, |text| {
-                reply::result_verdict(text, abstain)
-            })
-            .await?;
-        Ok((text, ruling))
-    }
-
-    async fn by_tools(
-        &self,
-        changes: &DatabaseChanges,
-        case: &Case,
-    ) -> Result<(String, Ruling), EvalError> {
-        let judge = case.judge()?;
-        let context = Context::of_all(judge.model_names());
-        let (text, cut) = context.shortened(&changes.summary(), SUMMARY_SHARE);
-        let code = marker_code(&[text.as_str(), self.criterion].into_iter());
-        let abstain = judge.may_abstain();
-        let question = ROWS.question(&self.prompt(&code, &text, cut, abstain), &code)?;
-        let tools = RowTools::new(changes, case, &self.sources);
-        let submit = submit_verdict(abstain);
-        let ruling = judge
-            .decide_with_tools(question, &tools, &submit, |text| {
-                reply::result_verdict(text, abstain)
-            })
-            .await?;
-        Ok((text, ruling))
-    }
-
-    fn prompt<'a>(
-        &'a self,
-        code: &'a str,
-        changes: &'a str,
-        cut: bool,
-        cannot_assess: bool,
-    ) -> Prompt<'a> {
-        Prompt {
-            code,
+        let prompt = Prompt {
+            code: &code,
             criterion: self.criterion,
-            changes,
+            changes: &text,
             cut,
             tools: self.sight == Sight::Tools,
-            cannot_assess,
-        }
+            cannot_assess: abstain,
+        };
+        let question = ROWS.question(&prompt, &code)?;
+        let read = |text: &str| reply::result_verdict(text, abstain);
+        let ruling = match self.sight {
+            Sight::Shown => {
+                let shape = Shape::object(
+                    "row_verdict",
+                    &json!({ "result": result_type(abstain), "reason": { "type": "string" } }),
+                );
+                judge.decide(question, &shape, read).await?
+            }
+            Sight::Tools => {
+                let tools = RowTools::new(changes, case, &self.sources);
+                let submit = submit_verdict(abstain);
+                let asked = judge.decide_with_tools(question, &tools, &submit, read);
+                asked.await?
+            }
+        };
+        Ok((text, ruling))
     }
 }
 

@@ -6,12 +6,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::super::object;
-use super::yes;
 use crate::error::EvalError;
 use crate::eval::{Case, Eval, Verdict};
 use crate::evals::prompts::TOOL_CALLS;
 use crate::problem::Findings;
-use crate::settings::{NoSettings, flag};
+use crate::settings::{NoSettings, flag, yes};
 use evidence::RecordedCall;
 use judge::marker_code;
 use judge::{Context, head_and_tail};
