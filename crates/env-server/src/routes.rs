@@ -76,11 +76,14 @@ pub(crate) fn router(environment: &Environment) -> Router {
         .layer(DefaultBodyLimit::disable())
         .with_state(environment.clone())
         .merge(environment.gateway.router())
-        .layer(from_fn_with_state(environment.clone(), admit))
-        .layer(CatchPanicLayer::custom(panicked))
-        .layer(from_fn_with_state(environment.clone(), log))
-        .layer(PropagateRequestIdLayer::x_request_id())
-        .layer(SetRequestIdLayer::x_request_id(RandomId))
+        // The first is the outermost. Together, since each layer of its own costs every request.
+        .layer((
+            SetRequestIdLayer::x_request_id(RandomId),
+            PropagateRequestIdLayer::x_request_id(),
+            from_fn_with_state(environment.clone(), log),
+            CatchPanicLayer::custom(panicked),
+            from_fn_with_state(environment.clone(), admit),
+        ))
 }
 
 /// Ids that tell requests apart. They are no secrets, so they cost no call of the system as

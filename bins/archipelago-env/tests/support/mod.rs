@@ -205,6 +205,17 @@ impl Env {
     }
 }
 
+/// A server that hangs in a call does not see its input close when the environment is killed.
+impl Drop for Env {
+    fn drop(&mut self) {
+        let servers = self.child.id().map(descendants).unwrap_or_default();
+        for id in servers {
+            // It may have ended meanwhile.
+            let _ = kill(Pid::from_raw(i32::try_from(id).unwrap()), Signal::SIGKILL);
+        }
+    }
+}
+
 pub fn file_part(archive: Vec<u8>) -> Part {
     Part::bytes(archive)
         .file_name("world.tar.gz")
