@@ -39,8 +39,8 @@ pub async fn run(agents: &Agents, mut input: RunInput) -> Result<Trajectory, Age
         endpoint.check()?;
     }
     let (recorder, start) = match begin(&agent, messages, &mut input)? {
-        Beginning::At(recorder, start) => (recorder, start),
-        Beginning::Over(trajectory) => return Ok(trajectory),
+        Beginning::At(begun) => *begun,
+        Beginning::Over(trajectory) => return Ok(*trajectory),
     };
     for warning in &agent.warnings {
         recorder.warn(warning.as_str());
@@ -121,9 +121,9 @@ pub async fn run(agents: &Agents, mut input: RunInput) -> Result<Trajectory, Age
 /// Where a run begins.
 enum Beginning {
     /// With the task, or where an earlier run ended.
-    At(Recorder, Restored),
+    At(Box<(Recorder, Restored)>),
     /// The earlier run came to its end.
-    Over(Trajectory),
+    Over(Box<Trajectory>),
 }
 
 /// Opens the record, with what an earlier run left if there was one.
@@ -142,13 +142,16 @@ fn begin(
             model,
             messages: messages.clone(),
         });
-        return Ok(Beginning::At(recorder, Restored::fresh(messages)));
+        return Ok(Beginning::At(Box::new((
+            recorder,
+            Restored::fresh(messages),
+        ))));
     };
     checkpoint
         .fits(agent.id, &messages)
         .map_err(AgentConfigError::Continue)?;
     if checkpoint.is_complete() {
-        return Ok(Beginning::Over(checkpoint.into_trajectory()));
+        return Ok(Beginning::Over(Box::new(checkpoint.into_trajectory())));
     }
     let recorder = Recorder::go_on(
         observer,
@@ -157,7 +160,7 @@ fn begin(
         checkpoint.elapsed(),
     );
     recorder.emit(EventKind::RunContinued { model });
-    Ok(Beginning::At(recorder, checkpoint.restore()))
+    Ok(Beginning::At(Box::new((recorder, checkpoint.restore()))))
 }
 
 async fn drive(agent: &ResolvedAgent, run: &mut Run) -> Result<Answer, Failure> {

@@ -81,7 +81,7 @@ mod tests {
     use crate::openai::{Turn, answer, responses};
     use crate::stub::Reply;
 
-    fn chat(changes: Value) -> Result<(), String> {
+    fn chat(changes: &Value) -> Result<(), String> {
         let mut body = json!({
             "model": "gpt-4.1",
             "messages": [{"role": "user", "content": [{"type": "text", "text": "What is in it?"}]}],
@@ -95,8 +95,8 @@ mod tests {
     #[test]
     fn what_is_of_the_wrong_type_or_has_no_place_is_told() {
         // Schemas are anybody's; so are parameters that have left the types.
-        chat(json!({"functions_of_old": 1})).unwrap();
-        let refused = |changes| chat(changes).unwrap_err();
+        chat(&json!({"functions_of_old": 1})).unwrap();
+        let refused = |changes: Value| chat(&changes).unwrap_err();
         assert!(refused(json!({"temperature": "hot"})).contains("\"hot\", expected f32"));
         assert!(refused(json!({"reasoning_effort": "utmost"})).contains("utmost"));
         let tools = json!([{"type": "function", "function": {"name": "read", "paramters": {}}}]);
