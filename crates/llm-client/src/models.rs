@@ -141,6 +141,12 @@ impl Models {
             free.then(|| Price::new(0.0, 0.0))
                 .or_else(|| price_of(name))
         });
+        tracing::debug!(
+            model = name,
+            provider = provider.name(),
+            place = provider.place(),
+            "model found"
+        );
         let (around, retry) = self.around(name, provider.as_ref());
         Ok(Model::new(name, provider)
             .with_retry(retry)

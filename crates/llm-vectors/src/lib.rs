@@ -365,3 +365,17 @@ pub fn check_spoiled_answers(
     }
     assert!(kept > 1000, "{kept} answers were read");
 }
+
+/// Pushes `events` into what `new` makes, once for every spoiled form of every event. None may panic;
+/// what `push` says is its own business.
+pub fn check_spoiled_events<G>(events: &[Value], new: impl Fn() -> G, push: impl Fn(&mut G, &str)) {
+    for (index, event) in events.iter().enumerate() {
+        for odd in spoiled(event) {
+            let mut growing = new();
+            for (place, event) in events.iter().enumerate() {
+                let event = if place == index { &odd } else { event };
+                push(&mut growing, &event.to_string());
+            }
+        }
+    }
+}

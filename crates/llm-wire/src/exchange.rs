@@ -16,6 +16,7 @@ use crate::call::ChatRequest;
 use crate::endpoint::Endpoint;
 use crate::error::{ChatError, ChatErrorKind};
 use crate::failure;
+use crate::json;
 use crate::provider::{DeltaSink, Provider, Reply};
 use crate::sse::Events;
 
@@ -46,7 +47,7 @@ impl Server {
     /// [`ChatErrorKind::BadRequest`] where it cannot be written.
     pub fn written(&self, body: &impl Serialize) -> Result<Bytes, ChatError> {
         let mut bytes = Vec::with_capacity(USUAL_BODY);
-        serde_json::to_writer(&mut bytes, body)
+        json::write(&mut bytes, body)
             .map_err(|error| self.error(ChatErrorKind::BadRequest, &error.to_string()))?;
         Ok(bytes.into())
     }

@@ -208,3 +208,39 @@ fn append(block: &mut Value, key: &str, text: &str) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spoiled_events_do_no_harm() {
+        let delta = |index: u32, delta: Value| json!({"type": "content_block_delta", "index": index, "delta": delta});
+        let start = |index: u32, block: Value| json!({"type": "content_block_start", "index": index, "content_block": block});
+        let call = json!({"type": "tool_use", "id": "1", "name": "f", "input": {}});
+        let events = [
+            json!({"type": "message_start", "message": {"content": [], "usage": {"input_tokens": 1}}}),
+            start(
+                0,
+                json!({"type": "thinking", "thinking": "", "signature": ""}),
+            ),
+            delta(0, json!({"type": "thinking_delta", "thinking": "h"})),
+            delta(0, json!({"type": "signature_delta", "signature": "s"})),
+            json!({"type": "content_block_stop", "index": 0}),
+            start(1, json!({"type": "text", "text": ""})),
+            delta(1, json!({"type": "text_delta", "text": "a"})),
+            delta(1, json!({"type": "citations_delta", "citation": {}})),
+            start(2, call),
+            delta(2, json!({"type": "input_json_delta", "partial_json": "{}"})),
+            json!({"type": "content_block_stop", "index": 2}),
+            json!({"type": "message_delta", "delta": {"stop_reason": "tool_use"}, "usage": {"output_tokens": 2}}),
+            json!({"type": "message_stop"}),
+        ];
+        llm_vectors::check_spoiled_events(&events, Growing::default, |growing, event| {
+            let ends = matches!(growing.push(event, Some(&|_| {})), Ok(Step::Done(())));
+            if ends {
+                drop(std::mem::take(growing).finish());
+            }
+        });
+    }
+}

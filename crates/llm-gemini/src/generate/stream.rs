@@ -185,6 +185,24 @@ mod tests {
     }
 
     #[test]
+    fn spoiled_events_do_no_harm() {
+        let chunk = |parts: Value| json!({"candidates": [{"index": 0, "content": {"role": "model", "parts": parts}}]});
+        let call = json!({"functionCall": {"name": "f", "args": {}}, "thoughtSignature": "t"});
+        let events = [
+            chunk(json!([{"text": "I ", "thought": true}])),
+            chunk(json!([{"text": "b"}, {"text": "", "thoughtSignature": "s"}])),
+            chunk(json!([call])),
+            json!({"candidates": [{"index": 0, "finishReason": "STOP"}], "usageMetadata": {"promptTokenCount": 1}}),
+        ];
+        llm_vectors::check_spoiled_events(&events, Growing::default, |growing, event| {
+            drop(growing.push(event, Some(&|_| {})));
+            if growing.is_whole {
+                std::mem::take(growing).finish();
+            }
+        });
+    }
+
+    #[test]
     fn without_a_reason_the_end_is_missing() {
         let mut growing = Growing::default();
         let event = json!({"candidates": [{"content": {"parts": [{"text": "a"}]}}]});

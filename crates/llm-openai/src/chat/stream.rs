@@ -230,6 +230,26 @@ mod tests {
     }
 
     #[test]
+    fn spoiled_events_do_no_harm() {
+        let call = json!({"index": 0, "id": "1", "type": "function", "function": {"name": "f", "arguments": "{"}});
+        let more = json!({"index": 0, "function": {"arguments": "}"}});
+        let events = [
+            chunk(&json!({"role": "assistant", "content": "a", "reasoning_content": "h"})),
+            chunk(&json!({"content": "b", "tool_calls": [call]})),
+            chunk(&json!({"tool_calls": [more]})),
+            json!({"choices": [{"index": 0, "delta": {}, "finish_reason": "tool_calls"}]}),
+            json!({"choices": [], "usage": {"prompt_tokens": 1}}),
+        ];
+        llm_vectors::check_spoiled_events(&events, Growing::default, |growing, event| {
+            drop(growing.push(event, Some(&|_| {})));
+            std::mem::take(growing).finish();
+        });
+        llm_vectors::check_spoiled_events(&events, Growing::default, |growing, event| {
+            drop(growing.push(event, Some(&|_| {})));
+        });
+    }
+
+    #[test]
     fn what_is_wrong_is_told() {
         let mut growing = Growing::default();
         assert!(growing.push("{", None).is_err());

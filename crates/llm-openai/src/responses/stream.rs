@@ -142,6 +142,23 @@ mod tests {
     }
 
     #[test]
+    fn spoiled_events_do_no_harm() {
+        let call = json!({"type": "function_call", "call_id": "1", "name": "f", "arguments": "{}"});
+        let events = [
+            json!({"type": "response.created", "response": {"status": "in_progress", "output": []}}),
+            json!({"type": "response.reasoning_summary_text.delta", "output_index": 0, "delta": "h"}),
+            json!({"type": "response.output_text.delta", "output_index": 1, "delta": "a"}),
+            json!({"type": "response.output_item.added", "output_index": 2, "item": call}),
+            json!({"type": "response.function_call_arguments.delta", "output_index": 2, "delta": "{}"}),
+            json!({"type": "response.output_item.done", "output_index": 2, "item": call}),
+            json!({"type": "response.completed", "response": {"status": "completed", "output": []}}),
+        ];
+        llm_vectors::check_spoiled_events(&events, Growing::default, |growing, event| {
+            drop(growing.push(event, Some(&|_| {})));
+        });
+    }
+
+    #[test]
     fn errors_are_read_flat_and_nested() {
         let flat =
             json!({"type": "error", "code": "server_error", "message": "m", "sequence_number": 3});
