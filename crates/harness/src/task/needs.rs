@@ -173,11 +173,14 @@ mod tests {
 
     #[test]
     fn every_problem_is_told() {
-        let folder = tempfile::tempdir().unwrap();
-        std::os::unix::fs::symlink("/etc", folder.path().join("link")).unwrap();
-        std::fs::write(folder.path().join("file"), "").unwrap();
+        // A folder around the task, in which nothing else is.
+        let home = tempfile::tempdir().unwrap();
+        let folder = home.path().join("task");
+        std::fs::create_dir(&folder).unwrap();
+        std::os::unix::fs::symlink("/etc", folder.join("link")).unwrap();
+        std::fs::write(folder.join("file"), "").unwrap();
         let problems = of(
-            folder.path(),
+            &folder,
             &config(
                 r#"{"image": " ", "env": {"PORT": "1", "A-B": "x"}, "memory_bytes": 4096,
                     "cpus": 0, "pids": 2,
