@@ -16,7 +16,6 @@ use crate::call::ChatRequest;
 use crate::endpoint::Endpoint;
 use crate::error::{ChatError, ChatErrorKind};
 use crate::failure;
-use crate::json;
 use crate::provider::{DeltaSink, Provider, Reply};
 use crate::sse::Events;
 
@@ -47,7 +46,7 @@ impl Server {
     /// [`ChatErrorKind::BadRequest`] where it cannot be written.
     pub fn written(&self, body: &impl Serialize) -> Result<Bytes, ChatError> {
         let mut bytes = Vec::with_capacity(USUAL_BODY);
-        json::write(&mut bytes, body)
+        serde_json::to_writer(&mut bytes, body)
             .map_err(|error| self.error(ChatErrorKind::BadRequest, &error.to_string()))?;
         Ok(bytes.into())
     }

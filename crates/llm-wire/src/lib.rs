@@ -17,7 +17,6 @@ pub mod exchange;
 pub mod extra_args;
 pub mod failure;
 mod given;
-mod json;
 mod media;
 mod prices;
 mod provider;
