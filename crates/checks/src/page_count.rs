@@ -120,8 +120,12 @@ impl Eval for PageCountCheck {
                 let files = world.entries().iter().filter(|entry| {
                     entry.is_file() && shell_pattern::matches(&wanted, entry.path())
                 });
+                let mut layouts = limits.conversions;
                 Ok(files
-                    .map(|entry| (entry.path().to_owned(), count(world, entry, limits)))
+                    .map(|entry| {
+                        let counted = count(world, entry, limits, &mut layouts);
+                        (entry.path().to_owned(), counted)
+                    })
                     .collect::<Vec<_>>())
             })
             .await?;
@@ -139,24 +143,32 @@ fn named_in_trajectory(case: &Case) -> Option<String> {
     })
 }
 
-fn count(world: &World, entry: &Entry, limits: &EvidenceLimits) -> Counted {
+/// Counts what a file has. `layouts` is how many text documents may still be laid out, which takes seconds each.
+fn count(world: &World, entry: &Entry, limits: &EvidenceLimits, layouts: &mut usize) -> Counted {
     let extension = extract::extension(entry.path());
     let unit = match extension.as_str() {
-        "pdf" => "pages",
+        "pdf" | "docx" => "pages",
         "pptx" => "slides",
         "xlsx" | "xlsm" => "sheets",
-        "docx" => {
-            return Counted::Failed(
-                "the pages of a .docx are known only after layout, which is not done here"
-                    .to_owned(),
-            );
-        }
         other => return Counted::Skipped(format!("`.{other}` has no pages to count")),
     };
     let bytes = match world.read_entry(entry, limits.file_bytes) {
         Ok(bytes) => bytes,
         Err(error) => return Counted::Failed(error.to_string()),
     };
+    if extension == "docx" {
+        let Some(left) = layouts.checked_sub(1) else {
+            return Counted::Failed(format!(
+                "only {} text documents are laid out (limit `conversions`)",
+                limits.conversions
+            ));
+        };
+        *layouts = left;
+        return match extract::laid_out_pages(entry.path(), &bytes, &limits.extract) {
+            Ok(pages) => Counted::Units(pages, unit),
+            Err(error) => Counted::Failed(error.to_string()),
+        };
+    }
     if unit == "pages" {
         // The parser may panic on broken files.
         return match catch_unwind(|| lopdf::Document::load_mem(&bytes)) {

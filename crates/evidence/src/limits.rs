@@ -19,8 +19,8 @@ pub struct EvidenceLimits {
     pub pictures: usize,
     /// Bytes of all pictures together. Default 50 MiB.
     pub total_picture_bytes: u64,
-    /// Documents of old formats that LibreOffice converts in one look at the worlds; further ones
-    /// are named and not read. Default 50.
+    /// Documents that LibreOffice converts in one look at the worlds, because of their old formats or to
+    /// count their pages; further ones are named and not read. Default 50.
     pub conversions: usize,
     /// Pages of one document that are drawn where documents are shown as pictures. Default 20.
     pub document_pictures: usize,

@@ -113,11 +113,14 @@ impl Case {
         for (key, value) in self.trajectory.as_object().unwrap() {
             trajectory[key] = value.clone();
         }
+        let mut limits = EvidenceLimits::default();
+        limits.extract.program_path.clone_from(&self.program_path);
+        limits.extract.isolation = self.isolation;
         Evidence::new(
             serde_json::from_value(trajectory).unwrap(),
             self.path("initial"),
             self.path("final"),
-            EvidenceLimits::default(),
+            limits,
         )
         .with_goldens(self.goldens.clone())
     }

@@ -15,6 +15,7 @@ mod case;
 mod data;
 mod evals;
 mod golden_db;
+mod layout;
 mod looks;
 mod material;
 mod milestones;
