@@ -278,30 +278,37 @@ impl Evidence {
         self.tool_calls().iter().chain(hidden).collect()
     }
 
-    /// The task as the agent was given it: the only user message with text, or, where there are
-    /// several, the conversation of user and assistant with the speaker in front of each turn.
+    /// The task as the agent was given it at first: the first user message with text (`spec/grading.md` §6.2); empty
+    /// where there is none.
     #[must_use]
     pub fn task_text(&self) -> String {
-        let spoken = |message: &&Message| {
+        self.spoken_turns()
+            .find(|turn| turn.role == Role::User)
+            .map(|turn| turn.text().into_owned())
+            .unwrap_or_default()
+    }
+
+    /// The task with everything that was said about it: the only user message with text, or, where there are
+    /// several, the conversation of user and assistant with the speaker in front of each turn (§5.6).
+    #[must_use]
+    pub fn conversation_text(&self) -> String {
+        let of_user = |turn: &&Message| turn.role == Role::User;
+        if self.spoken_turns().filter(of_user).count() < 2 {
+            return self.task_text();
+        }
+        self.spoken_turns()
+            .map(|turn| format!("[{}]\n{}", turn.role.as_str(), turn.text()))
+            .collect::<Vec<_>>()
+            .join("\n\n")
+    }
+
+    /// What user and assistant said in words.
+    fn spoken_turns(&self) -> impl Iterator<Item = &Message> {
+        self.trajectory.messages.iter().filter(|message| {
             matches!(message.role, Role::User | Role::Assistant)
                 && !message.content.as_ref().is_none_or(Content::is_blank)
                 && !message.text().trim().is_empty()
-        };
-        let turns: Vec<&Message> = self.trajectory.messages.iter().filter(spoken).collect();
-        let users = turns.iter().filter(|turn| turn.role == Role::User).count();
-        match users {
-            0 => String::new(),
-            1 => turns
-                .iter()
-                .find(|turn| turn.role == Role::User)
-                .map(|turn| turn.text().into_owned())
-                .unwrap_or_default(),
-            _ => turns
-                .iter()
-                .map(|turn| format!("[{}]\n{}", turn.role.as_str(), turn.text()))
-                .collect::<Vec<_>>()
-                .join("\n\n"),
-        }
+        })
     }
 
     /// What changed between the two worlds, with contents.
@@ -399,6 +406,7 @@ mod tests {
             {"role": "assistant", "content": "found"},
         ]));
         assert_eq!(evidence.task_text(), "find it");
+        assert_eq!(evidence.conversation_text(), "find it");
     }
 
     #[test]
@@ -409,10 +417,15 @@ mod tests {
             {"role": "tool", "content": "left out", "tool_call_id": "c"},
             {"role": "user", "content": "three"},
         ]));
+        assert_eq!(evidence.task_text(), "one");
         assert_eq!(
-            evidence.task_text(),
+            evidence.conversation_text(),
             "[user]\none\n\n[assistant]\ntwo\n\n[user]\nthree"
         );
-        assert_eq!(self::evidence(&serde_json::json!([])).task_text(), "");
+        let empty = self::evidence(&serde_json::json!([]));
+        assert_eq!(
+            (empty.task_text(), empty.conversation_text()),
+            Default::default()
+        );
     }
 }

@@ -87,6 +87,7 @@ impl Eval for CriterionOutput {
             guard: false,
             own_prompt: false,
             negative: false,
+            whole_conversation: false,
         };
         let mut verdict = examination.verdict(case).await?;
         let described = &mut verdict.values;

@@ -58,6 +58,7 @@ impl Eval for DeepResearch {
             guard: false,
             own_prompt: false,
             negative: false,
+            whole_conversation: false,
         };
         examination.verdict(case).await
     }

@@ -46,6 +46,38 @@ async fn criterion_output_verifier_shows_the_authors_reasons() {
     }
 }
 
+/// What was said later is told to the judge of an output, and not to those of a criterion of its own (§5.6, §6.4.1).
+#[tokio::test]
+async fn the_task_is_the_first_message_or_the_whole_conversation() {
+    for (eval, values, later) in [
+        (
+            "criterion_output_verifier",
+            json!({"description": "States the total"}),
+            false,
+        ),
+        (
+            "deep_research",
+            json!({"description": "States the total"}),
+            false,
+        ),
+        ("output_llm", json!({"criteria": "States the total"}), true),
+    ] {
+        let mut case = Case::new("It is 42.");
+        case.messages = json!([
+            {"role": "user", "content": "Add the numbers."},
+            {"role": "assistant", "content": "Which ones?"},
+            {"role": "user", "content": "Those of May."},
+            {"role": "assistant", "content": "It is 42."},
+        ]);
+        case.verifier(eval, values);
+        let (result, bodies) = judged(&case, vec![verdict(true, "yes")]).await;
+        assert_eq!(result.score, 1.0, "{eval}: {result:?}");
+        let asked = user(&bodies[0]);
+        assert!(asked.contains("Add the numbers."), "{eval}: {asked}");
+        assert_eq!(asked.contains("Those of May."), later, "{eval}: {asked}");
+    }
+}
+
 #[tokio::test]
 async fn multi_representation_shows_the_source_where_it_is_asked_for() {
     let notebook = json!({

@@ -205,6 +205,7 @@ impl OutputLlmValues {
             guard: false,
             own_prompt: false,
             negative: false,
+            whole_conversation: true,
         }
     }
 
@@ -264,6 +265,8 @@ pub(super) struct Examination<'a> {
     pub(super) own_prompt: bool,
     /// Whether the criterion describes a fault.
     pub(super) negative: bool,
+    /// Whether the task is told with what user and assistant said after it.
+    pub(super) whole_conversation: bool,
 }
 
 impl Examination<'_> {
@@ -283,7 +286,11 @@ impl Examination<'_> {
         };
         let judge = case.judge()?;
         let context = Context::of_all(judge.model_names());
-        let task = case.evidence.task_text();
+        let task = if self.whole_conversation {
+            case.evidence.conversation_text()
+        } else {
+            case.evidence.task_text()
+        };
         let selection = selection::select(judge, context, &task, self.criterion, artifacts).await;
         let references = references(self.references, case).await?;
         let mut exhibits: Vec<Exhibit> =
