@@ -6,6 +6,7 @@ use std::error::Error as _;
 use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
+use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use http::{HeaderMap, StatusCode, header};
 use serde::Serialize;
@@ -155,11 +156,11 @@ pub trait Served: Send + Sync {
     fn server(&self) -> &Server;
 
     /// Sends `request` once; as a stream that `sink` is told of, where there is one.
-    fn attempt<'a>(
-        &'a self,
-        request: ChatRequest<'a>,
-        sink: Option<DeltaSink<'a>>,
-    ) -> BoxFuture<'a, Result<Reply, ChatError>>;
+    fn ask(
+        &self,
+        request: ChatRequest<'_>,
+        sink: Option<DeltaSink<'_>>,
+    ) -> impl Future<Output = Result<Reply, ChatError>> + Send;
 }
 
 impl<S: Served> Provider for S {
@@ -172,7 +173,7 @@ impl<S: Served> Provider for S {
     }
 
     fn send<'a>(&'a self, request: ChatRequest<'a>) -> BoxFuture<'a, Result<Reply, ChatError>> {
-        self.attempt(request, None)
+        self.ask(request, None).boxed()
     }
 
     fn send_streaming<'a>(
@@ -180,7 +181,7 @@ impl<S: Served> Provider for S {
         request: ChatRequest<'a>,
         sink: DeltaSink<'a>,
     ) -> BoxFuture<'a, Result<Reply, ChatError>> {
-        self.attempt(request, Some(sink))
+        self.ask(request, Some(sink)).boxed()
     }
 }
 

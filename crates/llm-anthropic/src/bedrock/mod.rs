@@ -16,8 +16,6 @@ mod stream;
 use std::collections::BTreeMap;
 use std::time::SystemTime;
 
-use futures::FutureExt;
-use futures::future::BoxFuture;
 use http::HeaderMap;
 use serde_json::Value;
 
@@ -61,6 +59,58 @@ impl Bedrock {
             model: model.to_owned(),
             identity,
         }
+    }
+
+    /// The path of the model: an ARN has colons and slashes, which are no part of the path.
+    fn path(&self, stream: bool) -> String {
+        let mut path = "/model/".to_owned();
+        for byte in self.model.bytes() {
+            if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
+                path.push(char::from(byte));
+            } else {
+                path.push_str(&format!("%{byte:02X}"));
+            }
+        }
+        path.push_str(if stream {
+            "/converse-stream"
+        } else {
+            "/converse"
+        });
+        path
+    }
+
+    fn signature(&self, path: &str, body: &[u8]) -> Result<HeaderMap, ChatError> {
+        let Authority::Keys(keys) = &self.identity.authority else {
+            return Ok(HeaderMap::new());
+        };
+        let address = self.server.endpoint.address(path);
+        signing::signature(
+            keys,
+            &self.identity.region,
+            &address,
+            body,
+            SystemTime::now(),
+        )
+        .map_err(|reason| self.server.error(ChatErrorKind::Auth, &reason))
+    }
+
+    /// Reads a stream to the end of its message.
+    async fn follow(
+        &self,
+        answer: &mut Answer<'_>,
+        sink: Option<DeltaSink<'_>>,
+    ) -> Result<(Value, BTreeMap<usize, String>), ChatError> {
+        let mut frames = Frames::default();
+        answer.pieces(|bytes| frames.push(bytes, sink)).await?;
+        frames
+            .finish()
+            .map_err(|_| answer.broken_off("the stream ended before the message was whole"))
+    }
+}
+
+impl Served for Bedrock {
+    fn server(&self) -> &Server {
+        &self.server
     }
 
     async fn ask(
@@ -124,66 +174,6 @@ impl Bedrock {
         let mut reply = read.map_err(|reason| answer.malformed(&reason))?;
         reply.request_id = request_id;
         Ok(reply)
-    }
-
-    /// The path of the model: an ARN has colons and slashes, which are no part of the path.
-    fn path(&self, stream: bool) -> String {
-        let mut path = "/model/".to_owned();
-        for byte in self.model.bytes() {
-            if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
-                path.push(char::from(byte));
-            } else {
-                path.push_str(&format!("%{byte:02X}"));
-            }
-        }
-        path.push_str(if stream {
-            "/converse-stream"
-        } else {
-            "/converse"
-        });
-        path
-    }
-
-    fn signature(&self, path: &str, body: &[u8]) -> Result<HeaderMap, ChatError> {
-        let Authority::Keys(keys) = &self.identity.authority else {
-            return Ok(HeaderMap::new());
-        };
-        let address = self.server.endpoint.address(path);
-        signing::signature(
-            keys,
-            &self.identity.region,
-            &address,
-            body,
-            SystemTime::now(),
-        )
-        .map_err(|reason| self.server.error(ChatErrorKind::Auth, &reason))
-    }
-
-    /// Reads a stream to the end of its message.
-    async fn follow(
-        &self,
-        answer: &mut Answer<'_>,
-        sink: Option<DeltaSink<'_>>,
-    ) -> Result<(Value, BTreeMap<usize, String>), ChatError> {
-        let mut frames = Frames::default();
-        answer.pieces(|bytes| frames.push(bytes, sink)).await?;
-        frames
-            .finish()
-            .map_err(|_| answer.broken_off("the stream ended before the message was whole"))
-    }
-}
-
-impl Served for Bedrock {
-    fn server(&self) -> &Server {
-        &self.server
-    }
-
-    fn attempt<'a>(
-        &'a self,
-        request: ChatRequest<'a>,
-        sink: Option<DeltaSink<'a>>,
-    ) -> BoxFuture<'a, Result<Reply, ChatError>> {
-        self.ask(request, sink).boxed()
     }
 }
 

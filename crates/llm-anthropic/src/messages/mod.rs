@@ -17,8 +17,6 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
-use futures::FutureExt;
-use futures::future::BoxFuture;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use secrecy::{ExposeSecret, SecretString};
 use serde_json::Value;
@@ -160,56 +158,6 @@ impl Anthropic {
         }
     }
 
-    async fn ask(
-        &self,
-        request: ChatRequest<'_>,
-        sink: Option<DeltaSink<'_>>,
-    ) -> Result<Reply, ChatError> {
-        let settings = Settings::read(request.extra_args).map_err(|reason| {
-            self.server
-                .error(ChatErrorKind::UnsupportedParameter, &reason)
-        })?;
-        let names = ToolNames::new(request.tools, request.messages);
-        let Written {
-            bytes,
-            streams,
-            answer_tool,
-        } = self.written(&request, &settings, &names, sink.is_some())?;
-        let mut headers = self
-            .server
-            .endpoint
-            .call_headers(&request.labels, &settings);
-        self.add_betas(&mut headers, &settings.betas);
-        let mut answer = self
-            .server
-            .post(&self.route.address(streams), headers, bytes)
-            .await?;
-        let (raw, arguments) = if answer.is_event_stream() {
-            self.follow(&mut answer, sink).await?
-        } else {
-            (answer.json().await?, BTreeMap::new())
-        };
-        let request_id = failure::request_id(&answer.headers);
-        if raw.get("stop_reason").and_then(Value::as_str) == Some(WINDOW_FULL) {
-            // A larger limit would not help, only a shorter conversation.
-            let mut error = self.server.error(
-                ChatErrorKind::ContextWindow,
-                "the reply filled the rest of the context window (stop_reason `model_context_window_exceeded`)",
-            );
-            error.request_id = request_id;
-            return Err(error);
-        }
-        let reading = Reading {
-            model: &self.model,
-            names: &names,
-            answer_tool,
-            arguments: &arguments,
-        };
-        let mut reply = answer::read(raw, reading).map_err(|reason| answer.malformed(&reason))?;
-        reply.request_id = request_id;
-        Ok(reply)
-    }
-
     /// Adds the beta features of a call to those of the server and of `extra_headers`.
     fn add_betas(&self, headers: &mut HeaderMap, betas: &[&str]) {
         let fixed = self.server.endpoint.fixed_headers().get(BETA_HEADER);
@@ -262,12 +210,54 @@ impl Served for Anthropic {
         &self.server
     }
 
-    fn attempt<'a>(
-        &'a self,
-        request: ChatRequest<'a>,
-        sink: Option<DeltaSink<'a>>,
-    ) -> BoxFuture<'a, Result<Reply, ChatError>> {
-        self.ask(request, sink).boxed()
+    async fn ask(
+        &self,
+        request: ChatRequest<'_>,
+        sink: Option<DeltaSink<'_>>,
+    ) -> Result<Reply, ChatError> {
+        let settings = Settings::read(request.extra_args).map_err(|reason| {
+            self.server
+                .error(ChatErrorKind::UnsupportedParameter, &reason)
+        })?;
+        let names = ToolNames::new(request.tools, request.messages);
+        let Written {
+            bytes,
+            streams,
+            answer_tool,
+        } = self.written(&request, &settings, &names, sink.is_some())?;
+        let mut headers = self
+            .server
+            .endpoint
+            .call_headers(&request.labels, &settings);
+        self.add_betas(&mut headers, &settings.betas);
+        let mut answer = self
+            .server
+            .post(&self.route.address(streams), headers, bytes)
+            .await?;
+        let (raw, arguments) = if answer.is_event_stream() {
+            self.follow(&mut answer, sink).await?
+        } else {
+            (answer.json().await?, BTreeMap::new())
+        };
+        let request_id = failure::request_id(&answer.headers);
+        if raw.get("stop_reason").and_then(Value::as_str) == Some(WINDOW_FULL) {
+            // A larger limit would not help, only a shorter conversation.
+            let mut error = self.server.error(
+                ChatErrorKind::ContextWindow,
+                "the reply filled the rest of the context window (stop_reason `model_context_window_exceeded`)",
+            );
+            error.request_id = request_id;
+            return Err(error);
+        }
+        let reading = Reading {
+            model: &self.model,
+            names: &names,
+            answer_tool,
+            arguments: &arguments,
+        };
+        let mut reply = answer::read(raw, reading).map_err(|reason| answer.malformed(&reason))?;
+        reply.request_id = request_id;
+        Ok(reply)
     }
 }
 

@@ -12,8 +12,6 @@ mod thinking;
 mod tools;
 mod wire;
 
-use futures::FutureExt;
-use futures::future::BoxFuture;
 use http::HeaderName;
 use secrecy::SecretString;
 use serde_json::Value;
@@ -94,33 +92,6 @@ impl Gemini {
             abilities: abilities(model),
             model: model.to_owned(),
             path: path.to_owned(),
-        }
-    }
-
-    async fn ask(
-        &self,
-        request: ChatRequest<'_>,
-        sink: Option<DeltaSink<'_>>,
-    ) -> Result<Reply, ChatError> {
-        let settings = Settings::read(request.extra_args).map_err(|reason| {
-            self.server
-                .error(ChatErrorKind::UnsupportedParameter, &reason)
-        })?;
-        let language = parameters::language(request.extra_args);
-        let functions = Functions::new(request.tools, request.messages, language)
-            .map_err(|reason| self.server.error(ChatErrorKind::BadRequest, &reason))?;
-        let ask = |signatures| self.ask_with(request, &settings, &functions, signatures, sink);
-        match ask(Signatures::Own).await {
-            Ok(reply) => Ok(reply),
-            // A conversation that began at another server or with another model can go on here, if
-            // not with the thoughts of before.
-            Err(failed) if failed.unknown_signature => {
-                let provider = &self.server.provider;
-                tracing::warn!(provider, "thought signatures are refused, and left out");
-                let again = ask(Signatures::StandIn).await;
-                again.map_err(|failed| failed.error)
-            }
-            Err(failed) => Err(failed.error),
         }
     }
 
@@ -214,12 +185,31 @@ impl Served for Gemini {
         &self.server
     }
 
-    fn attempt<'a>(
-        &'a self,
-        request: ChatRequest<'a>,
-        sink: Option<DeltaSink<'a>>,
-    ) -> BoxFuture<'a, Result<Reply, ChatError>> {
-        self.ask(request, sink).boxed()
+    async fn ask(
+        &self,
+        request: ChatRequest<'_>,
+        sink: Option<DeltaSink<'_>>,
+    ) -> Result<Reply, ChatError> {
+        let settings = Settings::read(request.extra_args).map_err(|reason| {
+            self.server
+                .error(ChatErrorKind::UnsupportedParameter, &reason)
+        })?;
+        let language = parameters::language(request.extra_args);
+        let functions = Functions::new(request.tools, request.messages, language)
+            .map_err(|reason| self.server.error(ChatErrorKind::BadRequest, &reason))?;
+        let ask = |signatures| self.ask_with(request, &settings, &functions, signatures, sink);
+        match ask(Signatures::Own).await {
+            Ok(reply) => Ok(reply),
+            // A conversation that began at another server or with another model can go on here, if
+            // not with the thoughts of before.
+            Err(failed) if failed.unknown_signature => {
+                let provider = &self.server.provider;
+                tracing::warn!(provider, "thought signatures are refused, and left out");
+                let again = ask(Signatures::StandIn).await;
+                again.map_err(|failed| failed.error)
+            }
+            Err(failed) => Err(failed.error),
+        }
     }
 }
 

@@ -8,8 +8,6 @@ mod request;
 mod stream;
 mod wire;
 
-use futures::FutureExt;
-use futures::future::BoxFuture;
 use http::HeaderMap;
 use serde_json::Value;
 
@@ -40,8 +38,34 @@ impl OpenAi {
             dialect,
         }
     }
+}
 
-    /// Sends `request` once, and tells `sink` of the pieces of the reply.
+/// Reads a stream to the end of its reply.
+async fn follow(answer: &mut Answer<'_>, sink: Option<DeltaSink<'_>>) -> Result<Value, ChatError> {
+    let mut growing = Growing::default();
+    let end = answer.events(|data| growing.push(data, sink)).await?;
+    if end.is_some() || growing.has_stopped() {
+        return Ok(growing.finish());
+    }
+    Err(answer.broken_off("the stream ended before the reply was whole"))
+}
+
+/// What a proxy says that the call cost.
+fn cost_header(headers: &HeaderMap) -> Option<f64> {
+    headers
+        .get("x-litellm-response-cost")?
+        .to_str()
+        .ok()?
+        .parse()
+        .ok()
+        .filter(|cost: &f64| cost.is_finite() && *cost >= 0.0)
+}
+
+impl Served for OpenAi {
+    fn server(&self) -> &Server {
+        &self.server
+    }
+
     async fn ask(
         &self,
         request: ChatRequest<'_>,
@@ -73,41 +97,6 @@ impl OpenAi {
         reply.request_id = failure::request_id(&answer.headers);
         reply.cost_usd = cost_header(&answer.headers).or(reply.cost_usd);
         Ok(reply)
-    }
-}
-
-/// Reads a stream to the end of its reply.
-async fn follow(answer: &mut Answer<'_>, sink: Option<DeltaSink<'_>>) -> Result<Value, ChatError> {
-    let mut growing = Growing::default();
-    let end = answer.events(|data| growing.push(data, sink)).await?;
-    if end.is_some() || growing.has_stopped() {
-        return Ok(growing.finish());
-    }
-    Err(answer.broken_off("the stream ended before the reply was whole"))
-}
-
-/// What a proxy says that the call cost.
-fn cost_header(headers: &HeaderMap) -> Option<f64> {
-    headers
-        .get("x-litellm-response-cost")?
-        .to_str()
-        .ok()?
-        .parse()
-        .ok()
-        .filter(|cost: &f64| cost.is_finite() && *cost >= 0.0)
-}
-
-impl Served for OpenAi {
-    fn server(&self) -> &Server {
-        &self.server
-    }
-
-    fn attempt<'a>(
-        &'a self,
-        request: ChatRequest<'a>,
-        sink: Option<DeltaSink<'a>>,
-    ) -> BoxFuture<'a, Result<Reply, ChatError>> {
-        self.ask(request, sink).boxed()
     }
 }
 

@@ -11,8 +11,6 @@ mod parts;
 mod request;
 mod stream;
 
-use futures::FutureExt;
-use futures::future::BoxFuture;
 use serde_json::Value;
 
 pub(crate) use request::Body;
@@ -40,6 +38,28 @@ impl Responses {
             server,
             model: model.to_owned(),
         }
+    }
+
+    /// Reads a stream to the end of its response.
+    async fn follow(
+        &self,
+        answer: &mut Answer<'_>,
+        sink: Option<DeltaSink<'_>>,
+    ) -> Result<Value, ChatError> {
+        let mut growing = Growing::default();
+        let end = answer.events(|data| growing.push(data, sink)).await?;
+        let response =
+            end.ok_or_else(|| answer.broken_off("the stream ended before the response was whole"))?;
+        match answer.told(&response) {
+            Some(error) => Err(error),
+            None => Ok(response),
+        }
+    }
+}
+
+impl Served for Responses {
+    fn server(&self) -> &Server {
+        &self.server
     }
 
     async fn ask(
@@ -73,36 +93,6 @@ impl Responses {
             answer::read(raw, &self.model, &names).map_err(|reason| answer.malformed(&reason))?;
         reply.request_id = failure::request_id(&answer.headers);
         Ok(reply)
-    }
-
-    /// Reads a stream to the end of its response.
-    async fn follow(
-        &self,
-        answer: &mut Answer<'_>,
-        sink: Option<DeltaSink<'_>>,
-    ) -> Result<Value, ChatError> {
-        let mut growing = Growing::default();
-        let end = answer.events(|data| growing.push(data, sink)).await?;
-        let response =
-            end.ok_or_else(|| answer.broken_off("the stream ended before the response was whole"))?;
-        match answer.told(&response) {
-            Some(error) => Err(error),
-            None => Ok(response),
-        }
-    }
-}
-
-impl Served for Responses {
-    fn server(&self) -> &Server {
-        &self.server
-    }
-
-    fn attempt<'a>(
-        &'a self,
-        request: ChatRequest<'a>,
-        sink: Option<DeltaSink<'a>>,
-    ) -> BoxFuture<'a, Result<Reply, ChatError>> {
-        self.ask(request, sink).boxed()
     }
 }
 
