@@ -25,7 +25,7 @@ use settings::problem::Findings;
 use tokio::sync::Semaphore;
 
 use crate::error::EvalError;
-pub use extract::IsolationRule;
+pub use confinement::IsolationRule;
 
 /// A kind of check. Implement it and register it to add one.
 ///

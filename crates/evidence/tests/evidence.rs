@@ -15,6 +15,7 @@ use evidence::{Artifact, Evidence, EvidenceError, EvidenceLimits, Side, WantedFi
 use formats::Object;
 use formats::diff::ChangeKind;
 use serde_json::json;
+use testkit::documents::database;
 
 const XLSX: &[u8] = include_bytes!("../../extract/tests/fixtures/openpyxl.xlsx");
 const DOCX: &[u8] = include_bytes!("../../extract/tests/fixtures/python-docx.docx");
@@ -247,15 +248,6 @@ async fn references_are_whole_files_or_parts_and_say_why_they_have_no_text() {
         broken.notes[0].starts_with("cannot be read: "),
         "{broken:?}"
     );
-}
-
-fn database(sql: &str) -> Vec<u8> {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("x.db");
-    let connection = rusqlite::Connection::open(&path).unwrap();
-    connection.execute_batch(sql).unwrap();
-    drop(connection);
-    std::fs::read(path).unwrap()
 }
 
 async fn query(evidence: &Evidence, database: &str, sql: &str) -> Result<String, EvidenceError> {

@@ -27,6 +27,8 @@ mod text;
 mod untrusted;
 mod xml;
 
+pub use confinement::IsolationRule;
+
 pub use changes::{
     ChangeLimits, Content, ContentChanges, Happened, Inside, MemberChange, PictureFacts, Row,
     RowChange, TableChange, content_changes, is_database,
@@ -36,9 +38,7 @@ pub use document::{
     Document, Format, Part, PartKind, Picture, extension, extract, needs_conversion,
 };
 pub use error::ExtractError;
-pub use external::{
-    DrawError, DrawnPages, ExternalProgram, Isolation, IsolationRule, draw, laid_out_pages,
-};
+pub use external::{DrawError, DrawnPages, ExternalProgram, draw, laid_out_pages};
 pub use html::html_to_text;
 pub use limits::Limits;
 pub use office::cell_formats::{CellFormat, CellRange, SheetFormats, sheet_formats};

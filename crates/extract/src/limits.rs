@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::time::Duration;
 
-use crate::external::IsolationRule;
+use confinement::IsolationRule;
 
 /// Limits of the extraction of one document.
 #[derive(Debug, Clone, PartialEq, Eq)]

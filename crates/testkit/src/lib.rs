@@ -6,6 +6,8 @@
 pub mod anthropic;
 pub mod azure;
 pub mod bedrock;
+#[cfg(feature = "documents")]
+pub mod documents;
 pub mod gemini;
 pub mod google_tokens;
 pub mod mcp;

@@ -20,14 +20,13 @@ static TABLE: Mutex<Option<(Instant, Arc<[Process]>)>> = Mutex::new(None);
 
 /// Waits until the program that leads the process group `leader` has more than `limit` processes,
 /// kills all of them, and returns their number. It never returns where they cannot be counted.
-pub(super) async fn outgrown(leader: Option<Pid>, limit: usize) -> usize {
+pub(super) async fn outgrown(leader: Option<i32>, limit: usize) -> usize {
     let Some(leader) = leader else {
         return std::future::pending().await;
     };
     loop {
         tokio::time::sleep(INTERVAL).await;
-        let Ok(members) = tokio::task::spawn_blocking(move || members(leader.as_raw())).await
-        else {
+        let Ok(members) = tokio::task::spawn_blocking(move || members(leader)).await else {
             return std::future::pending().await;
         };
         if members.len() > limit {

@@ -3,30 +3,22 @@
 
 mod family;
 mod folder;
-mod isolation;
 
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
-use nix::sys::signal::{Signal, killpg};
-use nix::unistd::Pid;
+use confinement::{Confined, Group, Isolation};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::process::{Child, Command};
+use tokio::process::Command;
 
 pub(crate) use self::folder::Folder;
-use self::isolation::{Isolation, isolation};
 use eval::Case;
 use eval::error::{ErrorKind, EvalError};
 
 /// Bytes of each output that are kept; the rest is read and dropped.
 const KEPT_OUTPUT: usize = 1 << 20;
-
-/// Puts limits on itself, then becomes the program: kibibytes of address space, seconds of the
-/// processor, open files. No program leaves a core behind.
-const LIMITED: &str =
-    r#"ulimit -c 0 && ulimit -v "$1" && ulimit -t "$2" && ulimit -n "$3" && shift 3 && exec "$@""#;
 
 /// Open files where nothing else is said.
 const OPEN_FILES: u64 = 1024;
@@ -87,37 +79,16 @@ pub(crate) struct Finished {
     pub(crate) isolation: Isolation,
 }
 
-/// Kills the whole group when dropped: also when the grading is cancelled.
-struct Group(Option<Pid>);
-
-impl Group {
-    /// The group that `child` leads.
-    fn of(child: &Child) -> Self {
-        let id = child.id().and_then(|id| i32::try_from(id).ok());
-        Self(id.map(Pid::from_raw))
-    }
-}
-
-impl Drop for Group {
-    fn drop(&mut self) {
-        if let Some(group) = self.0 {
-            // It may be gone already.
-            let _ = killpg(group, Signal::SIGKILL);
-        }
-    }
-}
-
 impl Program<'_> {
     /// Runs it to its end, or to the end of its time, as the case has it.
     pub(crate) async fn run(self, case: &Case) -> Result<Finished, EvalError> {
         let path: &OsStr = &case.program_path;
-        let isolation = isolation(case.isolation)
+        let rule = case.isolation;
+        // The first one tries it, which blocks.
+        let isolation = tokio::task::spawn_blocking(move || Isolation::by(rule))
             .await
+            .unwrap_or_else(|error| Err(format!("the trial was ended: {error}")))
             .map_err(|reason| EvalError::new(ErrorKind::Sandbox, reason))?;
-        let readable: Vec<&Path> = case.task_folder.as_deref().into_iter().collect();
-        let writable = self.writable.unwrap_or(self.folder);
-        let prefix = isolation.prefix(writable, &readable, path);
-        let cpu_seconds = self.cpu_seconds.unwrap_or(self.time.as_secs() + 1);
         let name = self.command.first().cloned().unwrap_or_default();
         let failed = |error: std::io::Error| {
             let name = name.to_string_lossy();
@@ -126,29 +97,26 @@ impl Program<'_> {
                 format!("`{name}` cannot be run: {error}"),
             )
         };
-        let mut child = Command::new("/bin/sh")
-            .arg("-c")
-            .arg(LIMITED)
-            .arg("sh")
-            .arg((self.memory_mib * 1024).to_string())
-            .arg(cpu_seconds.to_string())
-            .arg(self.open_files.unwrap_or(OPEN_FILES).to_string())
-            .args(prefix)
-            .args(&self.command)
-            .current_dir(self.folder)
-            .env_clear()
-            .env("PATH", path)
-            .env("HOME", self.folder)
-            .env("LANG", "C.UTF-8")
+        let confined = Confined {
+            isolation,
+            folder: self.folder,
+            writable: self.writable.unwrap_or(self.folder),
+            readable: &case.task_folder.as_deref().into_iter().collect::<Vec<_>>(),
+            path,
+            memory: self.memory_mib << 20,
+            cpu_seconds: self.cpu_seconds.unwrap_or(self.time.as_secs() + 1),
+            open_files: Some(self.open_files.unwrap_or(OPEN_FILES)),
+            file_bytes: None,
+        };
+        let mut child = Command::from(confined.command(&self.command))
             .envs(self.variables)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
-            .process_group(0)
             .kill_on_drop(true)
             .spawn()
             .map_err(failed)?;
-        let group = Group::of(&child);
+        let group = Group::of(child.id());
         let (stdin, stdout, stderr) =
             (child.stdin.take(), child.stdout.take(), child.stderr.take());
         let input = self.input;
@@ -163,7 +131,7 @@ impl Program<'_> {
                 tokio::join!(child.wait(), feed, read(stdout), read(stderr));
             status.map(|status| (status, out, err))
         };
-        let leader = group.0;
+        let leader = group.leader();
         let limit = self.processes.unwrap_or(PROCESSES);
         let ended = tokio::select! {
             ended = tokio::time::timeout(self.time, Box::pin(work)) => ended,

@@ -4,7 +4,7 @@ use formats::grades::{VerifierResult, VerifierStatus};
 use serde_json::{Value, json};
 
 use crate::case::Case;
-use crate::material::{database, sales_before_and_after};
+use testkit::documents::{database, sales_before_and_after};
 
 fn sales() -> Case {
     let case = Case::new("done");

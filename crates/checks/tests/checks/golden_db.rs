@@ -4,7 +4,7 @@ use formats::grades::{VerifierResult, VerifierStatus};
 use serde_json::{Value, json};
 
 use crate::case::Case;
-use crate::material::database;
+use testkit::documents::database;
 
 async fn golden(case: &mut Case, values: Value) -> VerifierResult {
     case.verifiers.clear();

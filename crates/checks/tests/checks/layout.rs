@@ -4,41 +4,11 @@ use formats::grades::VerifierStatus;
 use serde_json::{Value, json};
 
 use crate::case::Case;
-use crate::material::package;
-
-/// A text document of so many pages.
-fn document(pages: usize) -> Vec<u8> {
-    let main = "http://schemas.openxmlformats.org/wordprocessingml/2006/main";
-    let end = r#"<w:p><w:r><w:br w:type="page"/></w:r></w:p>"#;
-    let body = vec!["<w:p><w:r><w:t>Words</w:t></w:r></w:p>"; pages].join(end);
-    let content =
-        "application/vnd.openxmlformats-officedocument.wordprocessingml.document.main+xml";
-    let of = "http://schemas.openxmlformats.org/package/2006";
-    let office =
-        "http://schemas.openxmlformats.org/officeDocument/2006/relationships/officeDocument";
-    package(&[
-        (
-            "[Content_Types].xml",
-            &format!(
-                r#"<Types xmlns="{of}/content-types"><Default Extension="rels" ContentType="application/vnd.openxmlformats-package.relationships+xml"/><Override PartName="/word/document.xml" ContentType="{content}"/></Types>"#
-            ),
-        ),
-        (
-            "_rels/.rels",
-            &format!(
-                r#"<Relationships xmlns="{of}/relationships"><Relationship Id="r1" Type="{office}" Target="word/document.xml"/></Relationships>"#
-            ),
-        ),
-        (
-            "word/document.xml",
-            &format!(r#"<w:document xmlns:w="{main}"><w:body>{body}</w:body></w:document>"#),
-        ),
-    ])
-}
+use testkit::documents::text_pages;
 
 fn case(values: Value) -> Case {
     let mut case = Case::new("Done.");
-    let (one, three) = (document(1), document(3));
+    let (one, three) = (text_pages(1), text_pages(3));
     case.worlds(&[], &[("a.docx", &one), ("b.docx", &three)]);
     case.verifier("page_count_check", values);
     case

@@ -4,7 +4,7 @@ use formats::grades::VerifierStatus;
 use serde_json::json;
 
 use crate::case::Case;
-use crate::material::package;
+use testkit::documents::package;
 
 const RELATION: &str = "http://schemas.openxmlformats.org/officeDocument/2006/relationships";
 

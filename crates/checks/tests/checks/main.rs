@@ -17,7 +17,6 @@ mod evals;
 mod golden_db;
 mod layout;
 mod looks;
-mod material;
 mod milestones;
 mod programs;
 mod sheets;

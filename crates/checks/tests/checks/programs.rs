@@ -406,7 +406,7 @@ async fn check(case: &mut Case, code: &str) -> VerifierResult {
 #[tokio::test]
 async fn a_function_of_the_author_looks_at_the_files() {
     let mut case = Case::new("forty-two");
-    let crm = crate::material::database("create table t (n int); insert into t values (7);");
+    let crm = testkit::documents::database("create table t (n int); insert into t values (7);");
     case.worlds(
         &[],
         &[

@@ -4,7 +4,7 @@ use formats::grades::{VerifierResult, VerifierStatus};
 use serde_json::{Value, json};
 
 use crate::case::Case;
-use crate::material::workbook;
+use testkit::documents::workbook;
 
 async fn cell(case: &mut Case, reference: &str, check: &str, more: Value) -> VerifierResult {
     case.verifiers.clear();

@@ -4,9 +4,8 @@
 //! Both are optional. They read what an agent wrote, so each run has a folder of its own that is
 //! removed afterwards, nothing of this program's environment, a process group that is killed at the
 //! end, limits on time, memory and on what it writes, and, where the machine allows it, namespaces
-//! without network ([`Isolation`]).
+//! without network ([`confinement`]).
 
-mod isolation;
 mod office;
 mod pages;
 mod run;
@@ -14,7 +13,6 @@ mod run;
 use std::ffi::OsStr;
 use std::path::PathBuf;
 
-pub use self::isolation::{Isolation, IsolationRule};
 pub(crate) use self::office::{convert, modern};
 pub(crate) use self::pages::add;
 

@@ -3,22 +3,14 @@
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, Read as _};
-use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Child, ExitStatus};
 use std::time::{Duration, Instant};
 
-use nix::sys::signal::{Signal, killpg};
-use nix::unistd::Pid;
+use confinement::{Confined, Group, Isolation};
 
-use super::isolation::Isolation;
 use super::{DrawError, ExternalProgram};
 use crate::limits::Limits;
-
-/// Puts limits on itself, then becomes the program: kibibytes of address space, seconds of the
-/// processor, blocks of 512 bytes in a file. No program leaves a core behind.
-const LIMITED: &str =
-    r#"ulimit -c 0 && ulimit -v "$1" && ulimit -t "$2" && ulimit -f "$3" && shift 3 && exec "$@""#;
 
 /// Between two looks at the clock and the folder.
 const LOOK: Duration = Duration::from_millis(10);
@@ -97,16 +89,16 @@ impl std::fmt::Display for Ended {
     }
 }
 
-/// Ends the whole group, whatever the program started, however we get out of here.
-struct Group(Child);
+/// A program that runs. Its group ends before it is waited for, however we get out of here.
+struct Running {
+    child: Child,
+    group: Option<Group>,
+}
 
-impl Drop for Group {
+impl Drop for Running {
     fn drop(&mut self) {
-        if let Ok(group) = i32::try_from(self.0.id()) {
-            // It may be gone already.
-            let _ = killpg(Pid::from_raw(group), Signal::SIGKILL);
-        }
-        let _ = self.0.wait();
+        self.group = None;
+        let _ = self.child.wait();
     }
 }
 
@@ -125,31 +117,33 @@ impl Run<'_> {
         let (time, time_name) = self.cost.time;
         let (bytes, bytes_name) = self.cost.bytes;
         let errors = tempfile::tempfile().map_err(|error| start(&error))?;
-        let child = Command::new("/bin/sh")
-            .args(["-c", LIMITED, "sh"])
-            .arg((self.cost.memory >> 10).to_string())
-            .arg((time.as_secs() + 1).to_string())
-            .arg((bytes >> 9).max(1).to_string())
-            .args(isolation.prefix(self.folder, &[], path))
-            .arg(program)
-            .args(&self.arguments)
-            .current_dir(self.folder)
-            .env_clear()
-            .env("PATH", path)
-            .env("HOME", self.folder)
+        let confined = Confined {
+            isolation,
+            folder: self.folder,
+            writable: self.folder,
+            readable: &[],
+            path,
+            memory: self.cost.memory,
+            cpu_seconds: time.as_secs() + 1,
+            open_files: None,
+            file_bytes: Some(bytes),
+        };
+        let mut words = vec![program.into_os_string()];
+        words.extend(self.arguments.iter().cloned());
+        let child = confined
+            .command(&words)
             .env("TMPDIR", self.folder)
-            .env("LANG", "C.UTF-8")
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
             .stderr(errors.try_clone().map_err(|error| start(&error))?)
-            .process_group(0)
             .spawn()
             .map_err(|error| start(&error))?;
-        let mut group = Group(child);
+        let mut running = Running {
+            group: Some(Group::of(Some(child.id()))),
+            child,
+        };
         let deadline = Instant::now() + time;
         loop {
-            if let Some(status) = group.0.try_wait().map_err(|error| start(&error))? {
-                drop(group);
+            if let Some(status) = running.child.try_wait().map_err(|error| start(&error))? {
+                drop(running);
                 let said = last_line(errors);
                 return Ok(Ended { status, said });
             }

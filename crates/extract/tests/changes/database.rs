@@ -8,18 +8,9 @@ use extract::{ChangeLimits, Content, ContentChanges, ExtractError, Happened, Ins
 use proptest::prelude::*;
 use rusqlite::Connection;
 use serde_json::json;
+use testkit::documents::database;
 
 use crate::{changes, limited, lines, lone};
-
-/// The bytes of a database after these statements.
-fn database(sql: &str) -> Vec<u8> {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("x.db");
-    let connection = Connection::open(&path).unwrap();
-    connection.execute_batch(sql).unwrap();
-    drop(connection);
-    std::fs::read(path).unwrap()
-}
 
 fn between(old: &str, new: &str) -> ContentChanges {
     changes("any name", &database(old), &database(new)).unwrap()

@@ -355,7 +355,7 @@ fn it_gets_no_variables_of_ours() {
 
 #[test]
 fn isolated_it_sees_neither_files_of_others_nor_the_network() {
-    let works = extract::Isolation::by(IsolationRule::Required).is_ok();
+    let works = confinement::Isolation::by(IsolationRule::Required).is_ok();
     if !testkit::available("bubblewrap that may make namespaces", works) {
         return;
     }

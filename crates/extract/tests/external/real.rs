@@ -1,10 +1,10 @@
 //! The real programs, where they are installed.
 
-use std::io::{Cursor, Write as _};
-
 use extract::{
     DrawError, DrawnPages, ExternalProgram, IsolationRule, Limits, draw, laid_out_pages,
 };
+
+use testkit::documents::{text_document, text_pages};
 
 use crate::DOCX;
 
@@ -87,17 +87,6 @@ fn office_documents_are_laid_out_and_drawn() {
     assert!(matches!(error, DrawError::Document(_)), "{error}");
 }
 
-/// A text document of so many pages.
-fn pages_of(count: usize) -> Vec<u8> {
-    let main = "http://schemas.openxmlformats.org/wordprocessingml/2006/main";
-    let end = r#"<w:p><w:r><w:br w:type="page"/></w:r></w:p>"#;
-    let body = vec!["<w:p><w:r><w:t>Words</w:t></w:r></w:p>"; count].join(end);
-    document(
-        &format!(r#"<w:document xmlns:w="{main}"><w:body>{body}</w:body></w:document>"#),
-        "",
-    )
-}
-
 #[test]
 fn pages_of_a_text_document_are_counted_after_layout() {
     if !installed(ExternalProgram::to_draw("docx")) {
@@ -106,12 +95,12 @@ fn pages_of_a_text_document_are_counted_after_layout() {
     let limits = Limits::default();
     for count in [1, 3] {
         assert_eq!(
-            laid_out_pages("a.docx", &pages_of(count), &limits),
+            laid_out_pages("a.docx", &text_pages(count), &limits),
             Ok(count)
         );
     }
     // Drawn up to a page, it is known that there are more; and what is named wrongly is drawn too.
-    let drawn = draw("a.docx", &pages_of(3), 2, &limits).unwrap();
+    let drawn = draw("a.docx", &text_pages(3), 2, &limits).unwrap();
     assert_eq!((drawn.pictures.len(), drawn.more), (2, true));
     let drawn = draw(
         "a.xls",
@@ -140,40 +129,7 @@ fn linking(target: &str) -> Vec<u8> {
     let relation = format!(
         r#"<Relationship Id="r9" Type="http://schemas.openxmlformats.org/officeDocument/2006/relationships/image" Target="{target}" TargetMode="External"/>"#
     );
-    document(picture, &relation)
-}
-
-/// A text document of this content, with relations of it.
-fn document(content: &str, relations: &str) -> Vec<u8> {
-    let package = "http://schemas.openxmlformats.org/package/2006";
-    let parts = [
-        (
-            "[Content_Types].xml",
-            format!(
-                r#"<Types xmlns="{package}/content-types"><Default Extension="rels" ContentType="application/vnd.openxmlformats-package.relationships+xml"/><Default Extension="xml" ContentType="application/vnd.openxmlformats-officedocument.wordprocessingml.document.main+xml"/></Types>"#
-            ),
-        ),
-        (
-            "_rels/.rels",
-            format!(
-                r#"<Relationships xmlns="{package}/relationships"><Relationship Id="r1" Type="http://schemas.openxmlformats.org/officeDocument/2006/relationships/officeDocument" Target="word/document.xml"/></Relationships>"#
-            ),
-        ),
-        (
-            "word/_rels/document.xml.rels",
-            format!(
-                r#"<Relationships xmlns="{package}/relationships">{relations}</Relationships>"#
-            ),
-        ),
-        ("word/document.xml", content.to_owned()),
-    ];
-    let mut zip = zip::ZipWriter::new(Cursor::new(Vec::new()));
-    for (name, content) in parts {
-        zip.start_file(name, zip::write::SimpleFileOptions::default())
-            .unwrap();
-        zip.write_all(content.as_bytes()).unwrap();
-    }
-    zip.finish().unwrap().into_inner()
+    text_document(picture, &relation)
 }
 
 /// What an agent writes must not show files of the machine to the judge.

@@ -9,7 +9,7 @@ use serde_json::Value;
 use testkit::openai::Turn;
 
 use crate::case::{Case, stub};
-use crate::material::database;
+use testkit::documents::database;
 
 /// All ids of checks for one product.
 const CHECKS: [&str; 34] = [

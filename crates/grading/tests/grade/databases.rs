@@ -5,7 +5,7 @@ use serde_json::json;
 use testkit::openai::Turn;
 
 use crate::case::{Case, stub, verdict};
-use crate::material::{database, sales_before_and_after};
+use testkit::documents::{database, sales_before_and_after};
 
 /// §4.5: the judge sees the rows that changed, not the bytes.
 #[tokio::test]

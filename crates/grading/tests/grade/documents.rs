@@ -1,11 +1,9 @@
 //! Documents and pictures as evidence.
 
-use std::io::{Cursor, Write as _};
-
 use serde_json::{Value, json};
 
 use crate::case::{Case, stub, verdict};
-use crate::material::workbook;
+use testkit::documents::{package, workbook};
 
 fn rows(a3: &str) -> String {
     format!(
@@ -73,13 +71,10 @@ fn reviewed(price: &str) -> Vec<u8> {
         "<w:comments xmlns:w=\"{main}\"><w:comment w:id=\"0\" w:author=\"Ben\"><w:p>{}</w:p></w:comment></w:comments>",
         run("t", "too much")
     );
-    let mut zip = zip::ZipWriter::new(Cursor::new(Vec::new()));
-    for (name, content) in [("word/document.xml", body), ("word/comments.xml", comments)] {
-        zip.start_file(name, zip::write::SimpleFileOptions::default())
-            .unwrap();
-        zip.write_all(content.as_bytes()).unwrap();
-    }
-    zip.finish().unwrap().into_inner()
+    package(&[
+        ("word/document.xml", &body),
+        ("word/comments.xml", &comments),
+    ])
 }
 
 #[tokio::test]

@@ -10,7 +10,7 @@ use ::judge::{Decision, reply};
 use serde_json::{Value, json};
 
 use crate::case::{Case, stub};
-use crate::material::database;
+use testkit::documents::database;
 
 /// What an agent might write in order to be let through.
 const ATTEMPTS: &[&str] = &[

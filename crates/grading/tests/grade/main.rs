@@ -21,8 +21,6 @@ mod golden;
 mod injection;
 mod judge;
 mod left_out;
-#[path = "../../../checks/tests/checks/material.rs"]
-mod material;
 mod output_llm;
 mod pages;
 mod panel;

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use testkit::openai::Turn;
 
 use crate::case::{Case, stub};
-use crate::material::database;
+use testkit::documents::database;
 
 fn deals(rows: impl Iterator<Item = (u32, String)>) -> Vec<u8> {
     let values: Vec<String> = rows.map(|(id, name)| format!("({id}, '{name}')")).collect();

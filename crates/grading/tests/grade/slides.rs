@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use testkit::openai::Turn;
 
 use crate::case::{Case, stub};
-use crate::material::package;
+use testkit::documents::package;
 
 const RELATION: &str = "http://schemas.openxmlformats.org/officeDocument/2006/relationships";
 

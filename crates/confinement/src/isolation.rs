@@ -1,11 +1,14 @@
 //! How far a program is kept from the machine.
 
 use std::ffi::{OsStr, OsString};
+use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::str::FromStr;
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
+
+use crate::Group;
 
 /// The program that makes namespaces without being root.
 const BUBBLEWRAP: &str = "bwrap";
@@ -79,8 +82,7 @@ impl Isolation {
 
     /// The words to put in front of a command that may write in `writable`, and needs `readable`
     /// and the programs of `path`.
-    #[must_use]
-    pub fn prefix(self, writable: &Path, readable: &[&Path], path: &OsStr) -> Vec<OsString> {
+    pub(crate) fn prefix(self, writable: &Path, readable: &[&Path], path: &OsStr) -> Vec<OsString> {
         if self == Self::None {
             return Vec::new();
         }
@@ -153,13 +155,16 @@ fn attempt() -> Result<(), String> {
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::piped())
+        .process_group(0)
         .spawn()
         .map_err(|error| cannot(&error))?;
+    // Killed while it sets its child up, it alone would leave the child waiting for ever.
+    let group = Group::of(Some(child.id()));
     let deadline = Instant::now() + TRIAL;
     // What it may say fits into the pipe: it need not be read before the end.
     while child.try_wait().map_err(|error| cannot(&error))?.is_none() {
         if Instant::now() >= deadline {
-            let _ = child.kill();
+            drop(group);
             let _ = child.wait();
             return Err(format!("`{BUBBLEWRAP}` did not answer"));
         }
