@@ -538,6 +538,25 @@ fn a_failing_input_is_no_damaged_archive() {
     .unwrap_err();
     assert_eq!(error.fault(), Fault::Input);
     assert!(error.to_string().contains("the line went dead"), "{error}");
+
+    // What was wrong before the line went dead is told, however far the reading is ahead.
+    let mut long = RawTar::new().file(b"../a", b"");
+    for number in 0..200 {
+        long = long.file(format!("{number}").as_bytes(), &[7; 1000]);
+    }
+    let limits = Limits {
+        header_bytes: 1 << 10,
+        ..Limits::default()
+    };
+    let names = RawTar::new().member(b'L', b"././@LongLink", b"", 0o644, &[b'a'; 100_000]);
+    for (archive, limits, fault) in [
+        (long.gz(), Limits::default(), Fault::Archive),
+        (names.gz(), limits, Fault::Limit),
+    ] {
+        let broken = Broken(std::io::Cursor::new(archive));
+        let error = unpack_tar_gz(broken, &target, &limits).unwrap_err();
+        assert_eq!(error.fault(), fault, "{error}");
+    }
 }
 
 #[test]

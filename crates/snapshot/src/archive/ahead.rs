@@ -1,8 +1,6 @@
 //! Decompresses on a thread of its own, a few blocks ahead of who reads the tar and writes its files.
 
-use std::cell::Cell;
 use std::io::{self, Read};
-use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::{self, Scope};
@@ -21,12 +19,19 @@ struct Block {
     packed: u64,
 }
 
+/// Why there is no further block.
+struct Broken {
+    error: io::Error,
+    /// The failure of the input that it comes from.
+    input: Option<io::Error>,
+}
+
 /// The decompressed stream. Dropping it ends the thread at its next block.
 pub(super) struct Ahead {
-    blocks: Receiver<io::Result<Block>>,
+    blocks: Receiver<Result<Block, Broken>>,
     bytes: Vec<u8>,
     read: usize,
-    packed: Rc<Cell<u64>>,
+    counters: Counters,
 }
 
 impl Ahead {
@@ -45,12 +50,16 @@ impl Ahead {
             blocks,
             bytes: Vec::new(),
             read: 0,
-            packed: Rc::clone(&counters.packed),
+            counters: counters.clone(),
         })
     }
 }
 
-fn decompress(mut decoder: impl Read, arrived: &Arrived, sender: &SyncSender<io::Result<Block>>) {
+fn decompress(
+    mut decoder: impl Read,
+    arrived: &Arrived,
+    sender: &SyncSender<Result<Block, Broken>>,
+) {
     loop {
         let mut bytes = vec![0; BLOCK];
         let block = match decoder.read(&mut bytes) {
@@ -61,7 +70,10 @@ fn decompress(mut decoder: impl Read, arrived: &Arrived, sender: &SyncSender<io:
                 Ok(Block { bytes, packed })
             }
             Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-            Err(error) => Err(error),
+            Err(error) => Err(Broken {
+                error,
+                input: arrived.take_error(),
+            }),
         };
         let ended = block.is_err();
         if sender.send(block).is_err() || ended {
@@ -74,10 +86,13 @@ impl Read for Ahead {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         if self.read == self.bytes.len() {
             match self.blocks.recv() {
-                Ok(block) => {
-                    let block = block?;
-                    self.packed.set(block.packed);
+                Ok(Ok(block)) => {
+                    self.counters.packed.set(block.packed);
                     (self.bytes, self.read) = (block.bytes, 0);
+                }
+                Ok(Err(broken)) => {
+                    self.counters.input_error.set(broken.input);
+                    return Err(broken.error);
                 }
                 // The thread has come to the end of the stream.
                 Err(_) => return Ok(0),

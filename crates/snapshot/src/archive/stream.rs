@@ -16,7 +16,7 @@ use crate::world::open::{ZSTD_MAGIC, zstd_decoder};
 #[derive(Default)]
 pub(super) struct Arrived {
     packed: AtomicU64,
-    /// A failure of the input itself, kept because the layers between change it.
+    /// A failure of the input, kept because the layers between change it.
     error: Mutex<Option<io::Error>>,
 }
 
@@ -26,7 +26,8 @@ impl Arrived {
         self.packed.load(Ordering::Relaxed)
     }
 
-    fn take_error(&self) -> Option<io::Error> {
+    /// The failure of the input, if it failed.
+    pub(super) fn take_error(&self) -> Option<io::Error> {
         self.error
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
@@ -44,6 +45,8 @@ pub(super) struct Counters {
     unpacked: Rc<Cell<u64>>,
     /// Bytes that may still come before the content of the next member.
     pub(super) header_room: Rc<Cell<u64>>,
+    /// A failure of the input that the reading side has come to.
+    pub(super) input_error: Rc<Cell<Option<io::Error>>>,
     exceeded: Rc<Cell<Option<LimitExceeded>>>,
 }
 
@@ -123,7 +126,10 @@ pub(super) fn decoder<'i, R: Read + Send + 'i>(
     use std::io::BufRead as _;
     let head = match input.fill_buf() {
         Ok(head) => head,
-        Err(error) => return Err(stream_error(&error, counters, "")),
+        Err(error) => {
+            counters.input_error.set(counters.arrived.take_error());
+            return Err(stream_error(&error, counters, ""));
+        }
     };
     match head {
         [] => Err(UnpackError::Empty),
@@ -139,7 +145,7 @@ pub(super) fn decoder<'i, R: Read + Send + 'i>(
 
 /// What an error of the stream really is.
 pub(super) fn stream_error(error: &io::Error, counters: &Counters, member: &str) -> UnpackError {
-    if let Some(source) = counters.arrived.take_error() {
+    if let Some(source) = counters.input_error.take() {
         return UnpackError::Input(source);
     }
     if let Some(limit) = counters.exceeded.take() {
