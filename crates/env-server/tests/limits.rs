@@ -169,6 +169,22 @@ async fn a_service_that_says_nothing_is_given_up() {
 }
 
 #[tokio::test]
+async fn an_application_server_has_only_so_long_to_take_a_connection() {
+    let place = testkit::Unreachable::open().await.unwrap();
+    let served = Served::with(|settings| settings.rest_connect = Duration::from_millis(300)).await;
+    let config = json!({"mcpServers": {"away": {
+        "transport": "rest", "url": format!("http://{}", place.address()), "serve_mcp_tools": false}}});
+    assert_eq!(served.post("/apps", config.to_string()).await.0, 200);
+    let started = std::time::Instant::now();
+    let (status, answer) = served.get("/rest/away/x").await;
+    assert_eq!(status, 504, "{answer}");
+    // By itself a connection is tried for minutes.
+    assert!(started.elapsed() < PATIENCE, "{answer}");
+    let detail = answer["detail"].as_str().unwrap();
+    assert!(detail.starts_with("Service 'away' "), "{detail}");
+}
+
+#[tokio::test]
 async fn a_layer_has_a_size() {
     let machine = tempfile::tempdir().unwrap();
     let served = Served::with(|settings| {

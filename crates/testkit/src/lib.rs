@@ -15,7 +15,9 @@ pub mod openai;
 mod requirement;
 mod script;
 pub mod stub;
+mod unreachable;
 pub mod vertex;
 
 pub use requirement::available;
 pub use script::{runs, script};
+pub use unreachable::Unreachable;

@@ -1,6 +1,6 @@
 //! Each limit that has no place elsewhere, crossed once.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use axum::body::{Bytes, to_bytes};
 use axum::extract::Request;
@@ -122,6 +122,28 @@ async fn a_server_over_http_may_be_silent_only_for_so_long() {
         "Error calling tool 'sleep': Upstream request timed out, please retry"
     );
     assert_eq!(client.text("echo", json!({"text": "x"})).await, "x");
+    world.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_over_http_has_only_so_long_to_take_a_connection() {
+    let place = testkit::Unreachable::open().await.unwrap();
+    let world = World::with(GatewayOptions {
+        http_connect_timeout: Duration::from_millis(300),
+        reach_timeout: Duration::from_secs(1),
+        ..options()
+    })
+    .await;
+    let one = servers([("away", remote(&format!("http://{}/mcp", place.address())))]);
+    let started = Instant::now();
+    let refused = world.gateway.apply(one).await.unwrap_err().to_string();
+    // Without the limit the first attempt would last as long as the start may: minutes.
+    assert!(started.elapsed() < Duration::from_secs(20), "{refused}");
+    let told = "`away`: cannot connect to server `away`";
+    assert!(
+        refused.contains(told) && refused.contains("tcp connect error"),
+        "{refused}"
+    );
     world.end().await;
 }
 
